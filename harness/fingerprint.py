@@ -116,8 +116,8 @@ def draws() -> str:
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        mask = torch.nn.functional.dropout(torch.ones(4096), 0.1) != 0
-        order = torch.randperm(1000)
+        mask = torch.nn.functional.dropout(torch.ones(4096, device="cpu"), 0.1) != 0
+        order = torch.randperm(1000, device="cpu")
     return hashlib.sha256(mask.numpy().tobytes() + order.numpy().tobytes()).hexdigest()[:16]
 
 

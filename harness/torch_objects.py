@@ -161,11 +161,25 @@ def set_random_state(state: Mapping[str, Any]) -> None:
         torch.cuda.set_rng_state_all(state["cuda"])
 
 
+def drawing_devices() -> tuple[str, int]:
+    """The kind of device that this process uses beside the CPU, and how many of it there are; cuda and 0 for none.
+
+    To ask torch for all devices starts those that the script does not use, and warns where there are several.
+    """
+    known = getattr(torch, "accelerator", None)  # from torch 2.6 on
+    current = None if known is None else known.current_accelerator()
+    kind = "cuda" if current is None else current.type
+    module = getattr(torch, kind, None)
+    uses = getattr(module, "is_initialized", getattr(module, "is_available", None))  # MPS has no beginning of its own
+    return kind, int(module.device_count()) if module is not None and uses is not None and uses() else 0
+
+
 @contextmanager
 def unchanged_random_state(*generators: torch.Generator) -> Iterator[None]:
     """Whatever is drawn inside, Python, NumPy, torch and ``generators`` go on afterwards as if it had not been."""
     python, numpy, states = random.getstate(), np.random.get_state(), [each.get_state() for each in generators]
-    with torch.random.fork_rng():
+    device, count = drawing_devices()
+    with torch.random.fork_rng(devices=range(count), device_type=device):
         try:
             yield
         finally:

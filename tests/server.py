@@ -79,15 +79,15 @@ class Server:
     """A process that runs commands, one after another.
 
     ``data`` is a folder with the corpus's rows, ``checkpoint`` one with a narrow model to fine-tune; ``folder``, which
-    holds both, goes when the server is closed.
+    holds both, goes when the server is closed. ``imports`` are modules that all forks have, beside the libraries.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None, imports: Sequence[str] = ()) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="corpus-"))
         self.data, self.checkpoint = self.folder / "data", self.folder / "checkpoint"
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", **(environment or {})}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.server", str(self.folder)],
+            [sys.executable, "-m", "tests.server", str(self.folder), *imports],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,
@@ -325,8 +325,8 @@ def _do(job: dict[str, Any], output: Path, errors: Path, reloads: str) -> int:
         end_group(each.pid)
 
 
-def serve(work: Path) -> None:
-    forks.warm()
+def serve(work: Path, imports: Sequence[str] = ()) -> None:
+    forks.warm((*forks.LIBRARIES, *imports))
     (work / "tmp").mkdir()
     forks.fork(lambda: make_data(work / "data")).wait()
     forks.fork(lambda: make_checkpoint(work / "checkpoint")).wait()
@@ -349,4 +349,4 @@ def _serve_jobs(output: Path, errors: Path, reloads: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), sys.argv[2:])

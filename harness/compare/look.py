@@ -203,12 +203,12 @@ def _random_states() -> dict[str, Any]:
 
 
 def _set_random_states(states: Mapping[str, Any]) -> None:
-    torch.set_rng_state(torch.tensor(states["torch"], dtype=torch.uint8))
+    torch.set_rng_state(torch.tensor(states["torch"], dtype=torch.uint8, device="cpu"))
     np.random.set_state(states["NumPy"])
     version, numbers, following = states["Python"]
     random.setstate((version, tuple(numbers), following))
     if torch.cuda.is_available() and len(states["CUDA"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all([torch.tensor(each, dtype=torch.uint8) for each in states["CUDA"]])
+        torch.cuda.set_rng_state_all([torch.tensor(each, dtype=torch.uint8, device="cpu") for each in states["CUDA"]])
 
 
 def _says(module: nn.Module) -> str:
@@ -217,7 +217,7 @@ def _says(module: nn.Module) -> str:
 
 
 def _device(model: nn.Module) -> torch.device:
-    return next(model.parameters(), torch.empty(0)).device
+    return next(model.parameters(), torch.empty(0, device="cpu")).device
 
 
 def _kernels(model: nn.Module) -> dict[str, str]:

@@ -174,7 +174,7 @@ def _picked(node: Any) -> torch.Tensor | None:
     if len(indices) != 2 or any(each is None or each.dtype is not torch.int64 or each.dim() != 1 for each in indices):
         return None
     rows, target = indices
-    return target if torch.equal(rows.cpu(), torch.arange(len(target))) else None
+    return target if torch.equal(rows.cpu(), torch.arange(len(target), device="cpu")) else None
 
 
 def _of_exponentials(node: Any, target: torch.Tensor | None, counted: torch.Tensor | None) -> Written | None:

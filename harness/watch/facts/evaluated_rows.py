@@ -175,7 +175,7 @@ class EvaluatedMoments(Recogniser):
             self._close()
             self._update = scored.at.updates_made
         key = self.monitor.number_of(scored.model), rows_of
-        zeros = torch.zeros(columns.shape[1], dtype=torch.float64)
+        zeros = torch.zeros(columns.shape[1], dtype=torch.float64, device="cpu")
         moments = self._evaluated.setdefault(key, Moments(scored.where, zeros, zeros))
         if scored.number == moments.latest or moments.trained or moments.total.shape != zeros.shape:
             return

@@ -111,7 +111,7 @@ class Evaluations(Recogniser):
         if now.told or not now.usable or not now.labels or self.history.is_full:
             return
         now.told = True
-        logits, labels = torch.cat(now.logits), torch.tensor(now.labels)
+        logits, labels = torch.cat(now.logits), torch.tensor(now.labels, device="cpu")
         if bool((labels < 0).any()) or int(labels.max()) >= logits.shape[1]:
             return
         accuracy = float((logits.argmax(1) == labels).float().mean())

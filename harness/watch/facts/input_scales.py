@@ -89,7 +89,7 @@ class _Columns:
             return
         values = tensor.detach().double().cpu()
         if self.total is None or self.squares is None:
-            self.total, self.squares = torch.zeros(values.shape[1]), torch.zeros(values.shape[1])
+            self.total = self.squares = values.new_zeros(values.shape[1])
         if len(self.total) == values.shape[1]:
             self.rows += len(values)
             self.total = self.total + values.sum(0)

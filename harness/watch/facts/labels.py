@@ -24,7 +24,7 @@ class RecentLabels(Recogniser):
         given = max((tensor for _, tensor in tensors_in(event.data)), key=lambda tensor: tensor.numel(), default=None)
         labels = labels_of(event.data)
         if given is not None:
-            self._recent.append((given, None if labels is None else torch.tensor(labels)))
+            self._recent.append((given, None if labels is None else torch.tensor(labels, device="cpu")))
 
     def of(self, event: BackwardBegins) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
         """The labels of the batch that the model was given, and those of other batches of late."""

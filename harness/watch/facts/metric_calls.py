@@ -83,10 +83,10 @@ class Computed(Fact):
         classes = self.logits.shape[1]
         if classes > MOST_CLASSES or not set(self.predictions) <= set(range(classes)):
             return False
-        predicted = torch.tensor(self.predictions)
+        predicted = torch.tensor(self.predictions, device="cpu")
         ahead = self.logits.double().gather(1, predicted[:, None]) - self.logits.double()
         # By how much another class may be raised above the predicted one, at most, in every row.
-        room = torch.full((classes, classes), math.inf, dtype=torch.float64)
+        room = torch.full((classes, classes), math.inf, dtype=torch.float64, device="cpu")
         room = room.scatter_reduce(0, predicted[:, None].expand_as(ahead), ahead, "amin")
         for between in range(classes):
             room = torch.minimum(room, room[:, between, None] + room[None, between, :])

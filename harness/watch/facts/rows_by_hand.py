@@ -142,5 +142,5 @@ def row_keys(given: torch.Tensor) -> list[int]:
 
 
 def _weights(columns: int) -> torch.Tensor:
-    at = torch.arange(1, columns + 1)
+    at = torch.arange(1, columns + 1, device="cpu")
     return (at * 0x9E3779B97F4A7C1) ^ (at << 17)

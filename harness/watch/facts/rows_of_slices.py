@@ -108,7 +108,9 @@ class SlicesOfTensors(Recogniser):
                 key = self.monitor.number_of(forward.model), given.source
                 seen = self._visited.get(key)
                 if seen is None or len(seen.rows) != given.of:
-                    seen = self._visited[key] = _Visited(torch.zeros(given.of, dtype=torch.bool), forward.where)
+                    seen = self._visited[key] = _Visited(
+                        torch.zeros(given.of, dtype=torch.bool, device="cpu"), forward.where
+                    )
                 seen.rows[given.first : given.first + given.rows] = True
                 seen.epochs += given.first == 0
                 seen.longest = max(seen.longest, given.rows)
@@ -117,7 +119,7 @@ class SlicesOfTensors(Recogniser):
         for tensor in event.forward.tensors.values():
             given = self._rows.slice_of(tensor)
             if given is not None:
-                mask = self._evaluated.setdefault(given.source, torch.zeros(given.of, dtype=torch.bool))
+                mask = self._evaluated.setdefault(given.source, torch.zeros(given.of, dtype=torch.bool, device="cpu"))
                 mask[given.first : given.first + given.rows] = True
 
     def on_end(self, event: End) -> None:
@@ -166,7 +168,7 @@ class LabelsOfSlices(Recogniser):
             whole, places = self._places or (lambda: None, {})
             found = [places.get(key, 0) for key in keys]
             # Its rows may have been put into another order meanwhile.
-            if (tensor := whole()) is not None and row_keys(tensor.detach()[torch.tensor(found)]) == keys:
+            if (tensor := whole()) is not None and row_keys(tensor.detach()[torch.tensor(found, device="cpu")]) == keys:
                 return found if len(set(found)) > len(found) / 2 else None
         return None
 

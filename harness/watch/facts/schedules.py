@@ -153,7 +153,7 @@ def _stated_end(scheduler: Any) -> int | None:
 def _simulated(scheduler: Any) -> Callable[[int], float]:
     """The learning rates of a copy of the scheduler with an optimizer of its own, from where it stands."""
     groups = [
-        {name: value for name, value in group.items() if name != "params"} | {"params": [torch.zeros(1)]}
+        {name: value for name, value in group.items() if name != "params"} | {"params": [torch.zeros(1, device="cpu")]}
         for group in raw_optimizer(scheduler.optimizer).param_groups
     ]
     with _of_the_script():

@@ -1,0 +1,60 @@
+"""Scripts that were written for the CPU, moved to another device as their author would move them.
+
+Models go there when they are made, and what a loop takes goes there first of all in its body; data stays on the host, or
+goes, too, when it is made. The text is given calls for it, which :func:`tests.devices.run.main` makes builtins.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+MODEL, DATA = "model_on_device", "on_device"
+"""What moves a model alone, and what moves tensors as well."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    text: str
+    added: tuple[int, ...] = ()
+    """The numbers of lines that the script did not have."""
+
+    def line_before(self, line: int) -> int:
+        """What the number of a line was before the script was moved."""
+        return line - sum(each <= line for each in self.added)
+
+
+def moved(text: str, made: str = MODEL) -> Moved:
+    """The script with models and batches on the device, and with ``made=DATA`` all data, too.
+
+    Lines keep their numbers but after loops that begin with a block.
+
+    Raises:
+        SyntaxError: the text is no Python.
+    """
+    inserted: list[tuple[int, int, str]] = []
+    added: list[int] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            value = node.value
+            assert value.end_lineno is not None
+            assert value.end_col_offset is not None
+            inserted.append((value.lineno, value.col_offset, f"{made}("))
+            inserted.append((value.end_lineno, value.end_col_offset, ")"))
+        elif isinstance(node, ast.For) and not _counts(node.iter):
+            first, taken = node.body[0], ast.unparse(node.target)
+            if isinstance(first, ast.stmt) and hasattr(first, "body"):
+                inserted.append((first.lineno, first.col_offset, f"{taken} = {DATA}({taken})\n{' ' * first.col_offset}"))
+                added.append(first.lineno)
+            else:
+                inserted.append((first.lineno, first.col_offset, f"{taken} = {DATA}({taken}); "))
+    lines = text.splitlines(keepends=True)
+    for line, column, words in sorted(inserted, key=lambda each: each[:2], reverse=True):
+        whole = lines[line - 1].encode()
+        lines[line - 1] = (whole[:column] + words.encode() + whole[column:]).decode()
+    numbers = tuple(line + before for before, line in enumerate(sorted(added)))
+    return Moved("".join(lines), numbers)
+
+
+def _counts(taken: ast.expr) -> bool:
+    return isinstance(taken, ast.Call) and isinstance(taken.func, ast.Name) and taken.func.id == "range"

@@ -1,0 +1,76 @@
+"""What ``harness check`` finds in a script on the second device, and where its parameters lay."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from tests.checks.corpus import Case
+from tests.devices import COMPILER
+from tests.devices.moved import DATA, MODEL, Moved, moved
+from tests.server import CHECKPOINT, Server, Verdict
+
+How = Literal["batches", "data", "default"]
+"""The script moves its models and batches, or all its data, too (tests.devices.moved), or all that is made lies there
+(``torch.set_default_device``)."""
+MADE = {"batches": MODEL, "data": DATA}
+
+_SERVER = pytest.StashKey[Server]()
+
+
+def device_server(config: pytest.Config) -> Server:
+    """The server whose forks have the second device: torch cannot take one back, so no other server gets it.
+
+    A test that asks is skipped where there is no compiler, and fails so in CI.
+    """
+    if shutil.which(COMPILER) is None:
+        without = pytest.fail if os.environ.get("CI") else pytest.skip
+        without(f"the second device needs a C++ compiler: {COMPILER} is not there, and CXX names no other")
+    if _SERVER not in config.stash:
+        config.stash[_SERVER] = Server(imports=["tests.devices.second"])
+        config.add_cleanup(config.stash[_SERVER].close)
+    return config.stash[_SERVER]
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    verdict: Verdict
+    places: list[str]
+    """Where the parameters lay that optimizers stepped on."""
+    numbers_read: int
+    copies_to_host: int
+
+
+def watch(server: Server, case: Case, how: How, *options: str) -> OnDevice:
+    """``harness check`` of a case's script on the device. Its findings name the lines of the script as it was."""
+    changed = moved(case.text, MADE[how]) if how in MADE else Moved(case.text)
+    with tempfile.TemporaryDirectory(dir=server.folder) as name:
+        folder = Path(name)
+        (folder / case.script).write_text(changed.text, encoding="utf-8")
+        checkpoint = CHECKPOINT if case.pretrained else server.checkpoint
+        words = ("device.json", how, "check", *options, "--json", "found.json", case.script, str(server.data))
+        done = server.run(
+            folder,
+            *words,
+            str(checkpoint),
+            program="tests.devices.run",
+            processes=case.processes,
+            environment=case.environment,
+        )
+        file = folder / "device.json"
+        said = json.loads(file.read_text()) if file.exists() else {"places": [], "waits": (0, 0)}
+        verdict = Verdict.of(folder / "found.json", done)
+    findings = [each | {"where": _before(each["where"], case.script, changed)} for each in verdict.findings]
+    return OnDevice(replace(verdict, findings=findings), said["places"], *said["waits"])
+
+
+def _before(where: Any, script: str, changed: Moved) -> Any:
+    file, _, line = str(where).rpartition(":")
+    return f"{file}:{changed.line_before(int(line))}" if file == script and line.isdigit() else where
