@@ -20,6 +20,7 @@ from torch.utils.hooks import RemovableHandle
 from harness.findings import Finding
 from harness.settings import Reload
 from harness.torch_objects import TWINS, have_same_values, raw_optimizer, storages
+from harness.watch import host
 from harness.watch.bus import Bus, KnownListener, Listener, Onlooker, Suspended, said
 from harness.watch.events import (
     Backward,
@@ -168,6 +169,8 @@ class Monitor:
         self._numbers = dict.fromkeys(("batch", "forward", "backward", "model"), 0)
         self._searched = False
         self.bus = Bus(self)
+        self.looked_at: list[Callable[[], Iterable[torch.Tensor]]] = []
+        """What listeners look at in each sampled update, beside what is at hand in all."""
         self.thread = 0
         """The thread whose loop it is; 0 for the first."""
         self.checks: list[Onlooker] = []
@@ -194,7 +197,22 @@ class Monitor:
     def emit(self, event: Event) -> None:
         """Tell the listeners, where it is wanted and the loop is not over."""
         if not self.over and self.bus.wants(type(event)):
+            host.at_hand(self.at_hand)
             self.bus.tell(event, self.position)
+
+    def at_hand(self) -> Iterator[torch.Tensor]:
+        """What is looked at together: what the models were last given and said, and what losses were computed from."""
+        for forward in self.forwards:
+            yield from forward.tensors.values()
+            if forward.logits is not None:
+                yield forward.logits
+            if forward.loss is not None:
+                yield forward.loss
+        for call in self.losses:
+            yield from (each for each in (call.input, call.target, call.value) if torch.is_tensor(each))
+        if self.is_sampled():
+            for tensors in self.looked_at:
+                yield from tensors()
 
     @property
     def has_optimizer(self) -> bool:
@@ -339,6 +357,7 @@ class Monitor:
         unhooked: bool,
     ) -> None:
         self._end_own_update()
+        host.forget()
         self._stepped, self.difference = False, None
         number = self._next_number("forward")
         where = self.locator.where()
@@ -510,6 +529,7 @@ class Monitor:
         self.updates_made += not self._stepped
         self._stepped = True
         self.forwards, self.losses = [], []
+        host.forget()
         if self.options.updates is not None and self.updates_made >= self.options.updates:
             self.complete = False
             self.over = True

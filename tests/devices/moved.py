@@ -1,7 +1,7 @@
 """Scripts that were written for the CPU, moved to another device as their author would move them.
 
-Models go there when they are made, and what a loop takes goes there first of all in its body; data stays on the host, or
-goes, too, when it is made. The text is given calls for it, which :func:`tests.devices.run.main` makes builtins.
+Models go there when they are made, and what a loop takes goes there first of all in its body; data stays on the host,
+or goes, too, when it is made. The text is given calls for it, which :func:`tests.devices.run.main` makes builtins.
 """
 
 from __future__ import annotations
@@ -43,11 +43,10 @@ def moved(text: str, made: str = MODEL) -> Moved:
             inserted.append((value.end_lineno, value.end_col_offset, ")"))
         elif isinstance(node, ast.For) and not _counts(node.iter):
             first, taken = node.body[0], ast.unparse(node.target)
-            if isinstance(first, ast.stmt) and hasattr(first, "body"):
-                inserted.append((first.lineno, first.col_offset, f"{taken} = {DATA}({taken})\n{' ' * first.col_offset}"))
-                added.append(first.lineno)
-            else:
-                inserted.append((first.lineno, first.col_offset, f"{taken} = {DATA}({taken}); "))
+            begins_with_block = hasattr(first, "body")
+            between = f"\n{' ' * first.col_offset}" if begins_with_block else "; "
+            inserted.append((first.lineno, first.col_offset, f"{taken} = {DATA}({taken}){between}"))
+            added += [first.lineno] * begins_with_block
     lines = text.splitlines(keepends=True)
     for line, column, words in sorted(inserted, key=lambda each: each[:2], reverse=True):
         whole = lines[line - 1].encode()

@@ -1,7 +1,8 @@
 """A second kind of device, on any machine: ``import tests.devices.second``, and then ``tensor.to("second")``.
 
 Its memory is the host's and its kernels are the CPU's (``second.cpp``), but its tensors refuse those of the CPU, as a
-GPU's do. There are two, ``second:0`` and ``second:1``. torch can take back no device: import it in a process of its own.
+GPU's do. There are two, ``second:0`` and ``second:1``. torch can take back no device: import it in a process of its
+own.
 
 What it does not show: kernels that round otherwise, errors that come later, the memory of a device, NCCL.
 
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 
 import torch
 from filelock import FileLock
-from torch.utils import cpp_extension
+from torch.utils import backend_registration, cpp_extension
 
 from tests.devices import COMPILER
 
@@ -46,7 +47,9 @@ class Waits(NamedTuple):
 
 def _built() -> Any:
     known = hashlib.sha256(SOURCE.read_bytes() + f"{torch.__version__} {sysconfig.get_platform()}".encode()).hexdigest()
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "full-training-harness" / "second-device"
+    folder = (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "full-training-harness" / "second-device"
+    )
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{known[:16]}{sysconfig.get_config_var('EXT_SUFFIX')}"
     with FileLock(file.with_suffix(".lock")):  # workers of one session ask for it at once
@@ -105,7 +108,7 @@ def _module() -> types.ModuleType:
         device_count=constant(2),
         current_device=_device.current_device,
         set_device=_set_device,
-        manual_seed=torch.random.default_generator.manual_seed,
+        manual_seed=torch.default_generator.manual_seed,
         manual_seed_all=constant(None),
         get_rng_state=lambda device=0: torch.get_rng_state(),
         set_rng_state=lambda state, device=0: torch.set_rng_state(state),
@@ -118,6 +121,6 @@ def _module() -> types.ModuleType:
     return module
 
 
-torch.utils.rename_privateuse1_backend(NAME)
+backend_registration.rename_privateuse1_backend(NAME)
 torch._register_device_module(NAME, _module())
-torch.utils.generate_methods_for_privateuse1_backend()
+backend_registration.generate_methods_for_privateuse1_backend()

@@ -65,7 +65,7 @@ def watch(server: Server, case: Case, how: How, *options: str) -> OnDevice:
             environment=case.environment,
         )
         file = folder / "device.json"
-        said = json.loads(file.read_text()) if file.exists() else {"places": [], "waits": (0, 0)}
+        said: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"places": [], "waits": (0, 0)}
         verdict = Verdict.of(folder / "found.json", done)
     findings = [each | {"where": _before(each["where"], case.script, changed)} for each in verdict.findings]
     return OnDevice(replace(verdict, findings=findings), said["places"], *said["waits"])

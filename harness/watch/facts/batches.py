@@ -13,6 +13,7 @@ import torch
 import xxhash
 
 from harness.torch_objects import is_dense
+from harness.watch.host import on_host
 
 LABELS = ("labels", "label", "target", "targets", "y")
 NOT_CONTENT = ("idx", "id", "index", "guid", "__index_level_0__")
@@ -132,7 +133,7 @@ def _parts(value: Any) -> Iterator[bytes]:
 
 def _first_values(tensor: torch.Tensor) -> tuple[bytes, bytes]:
     """Its shape, and the bytes of its first values."""
-    first = tensor if tensor.device.type == "cpu" else tensor.detach().reshape(-1)[:512]
+    first = tensor if tensor.device.type == "cpu" else on_host(tensor).reshape(-1)[:512]
     try:
         values = first.numpy(force=True)
     except TypeError:  # NumPy has no such type, as bfloat16

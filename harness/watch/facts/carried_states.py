@@ -14,6 +14,7 @@ from harness.watch.events import Backward, Batch, Fact, Forward
 from harness.watch.facts.batches import content_digest, tensors_in
 from harness.watch.facts.samplers import row_sampler
 from harness.watch.facts.twins import Twin, asking, with_another
+from harness.watch.host import on_host
 from harness.watch.monitor import ALWAYS_SAMPLED
 
 
@@ -89,7 +90,7 @@ class CarriedStates(Recogniser):
 
 def _is_varied(tensor: torch.Tensor) -> bool:
     """Whether it has several values: another tensor of zeros is no state that was carried."""
-    return tensor.numel() > 0 and bool((tensor != tensor.flatten()[0]).any())
+    return tensor.numel() > 0 and bool(((here := on_host(tensor)) != here.flatten()[0]).any())
 
 
 def _kept_by(model: nn.Module) -> Iterator[torch.Tensor]:

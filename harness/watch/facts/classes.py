@@ -11,6 +11,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, Forward, LossCall, MetricCall, TrainerMade
 from harness.watch.facts.batches import labels_of
 from harness.watch.facts.datasets import plain, stored_columns
+from harness.watch.host import on_host
 
 MOST_ROWS = 4096
 """Rows of a loss call up to which their labels are looked at one by one."""
@@ -91,9 +92,9 @@ class ClassesTrained(Recogniser):
         if event.function != "cross_entropy" or event.target.dim() != 1 or event.target.is_floating_point():
             return
         self._any = True
-        labels = event.target
-        if event.batch is None or event.input.dim() != 2 or len(labels) > MOST_ROWS or len(self._classes) > 1:
+        if event.batch is None or event.input.dim() != 2 or len(event.target) > MOST_ROWS or len(self._classes) > 1:
             return
+        labels = on_host(event.target)
         if labels_of(event.batch.data) == labels.tolist():  # others are made by the script, as a contrastive loss's are
             self._classes.update(labels.tolist())
             self._rows += len(labels)
@@ -118,7 +119,7 @@ class ClassesInLosses(Recogniser):
                         classes=call.input.shape[1],
                         ignored=ignored,
                         rows=len(call.target),
-                        left_out=int((call.target == ignored).sum()),
+                        left_out=int((on_host(call.target) == ignored).sum()),
                         where=call.where,
                     )
                 )

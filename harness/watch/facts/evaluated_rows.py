@@ -12,6 +12,7 @@ from torch import nn
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Scored
 from harness.watch.facts.row_dimension import row_bytes
+from harness.watch.host import on_host
 
 MOST_IDS = 1_000_000
 
@@ -181,7 +182,7 @@ class EvaluatedMoments(Recogniser):
             return
         moments.latest = scored.number
         moments.trained = not self._trained.isdisjoint(row_bytes(columns, MOST_ROWS))
-        values = columns.detach().double().cpu()
+        values = on_host(columns).cpu().double()
         moments.total = moments.total + values.sum(0)
         moments.squares = moments.squares + values.square().sum(0)
         moments.rows += len(values)

@@ -11,6 +11,7 @@ from harness.watch.bounded import First, FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Forward, SchedulerStep, StateAsked
 from harness.watch.facts.batches import labels_of
+from harness.watch.host import on_host
 
 if TYPE_CHECKING:
     from harness.watch.events import Pass
@@ -76,7 +77,7 @@ class Evaluations(Recogniser):
             return
         now.batches.add(event.batch.number)
         # A copy: that the script itself keeps its outputs is seen by their memory (Pass.keeps_outputs).
-        now.logits.append(logits.detach().to("cpu", torch.float32, copy=True))
+        now.logits.append(on_host(logits).to("cpu", torch.float32, copy=True))
         now.labels += labels
 
     def agreed(self) -> torch.Tensor | None:

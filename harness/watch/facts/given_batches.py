@@ -7,6 +7,7 @@ import torch
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Batch, End, Fact
 from harness.watch.facts.batches import content_digest, is_data
+from harness.watch.host import on_host
 
 
 class RowsTrained(Fact):
@@ -107,5 +108,5 @@ def _labels_differ(event: BackwardBegins, rows: int) -> bool:
     """Whether the labels of two rows differ; those of a language model come flat, one for each token."""
     labels: list[torch.Tensor] = [call.target for call in event.losses]
     labels += [forward.tensors["labels"] for forward in event.forwards if "labels" in forward.tensors]
-    by_row = [each.reshape(rows, -1) for each in labels if each.numel() and each.numel() % rows == 0]
+    by_row = [on_host(each).reshape(rows, -1) for each in labels if each.numel() and each.numel() % rows == 0]
     return any(bool((each != each[:1]).any()) for each in by_row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch.optim import Optimizer
@@ -26,6 +26,8 @@ from harness.watch.events import (
     ZeroGrad,
 )
 from harness.watch.facts.losses import is_weighted, mean_loss
+from harness.watch.host import brought, on_host
+from harness.watch.monitor import ALWAYS_SAMPLED
 
 if TYPE_CHECKING:
     from harness.watch.events import Pass
@@ -106,6 +108,10 @@ class Ledger:
     """Where gradients were last cleared by a call."""
     in_vain: int = 0
     """Backward passes that gave its optimizer no gradient at all."""
+    versions: list[tuple[ref[torch.Tensor], int] | None] = field(default_factory=list)
+    """Which tensors the gradients were after the latest backward pass, and in which version."""
+    cleared: bool = False
+    """Whether a call cleared gradients since then."""
 
     @property
     def unused(self) -> list[Contribution]:
@@ -120,10 +126,26 @@ class Ledger:
         """Whether a part of what is looked at is trained no more."""
         return not all(probe.requires_grad for probe in self.probes)
 
-    @property
-    def empty(self) -> bool:
-        """Whether what is looked at has no gradient; parameters beside it may have."""
-        return all(is_zero(p.grad) for p in self.probes)
+    def is_empty(self, *, looked_at: bool) -> bool:
+        """Whether what is looked at has no gradient; parameters beside it may have.
+
+        The numbers tell it; on a device, where to read them makes the script wait, only in the first updates. Later a
+        gradient is taken for cleared where a call clears them and it has been written to since the backward pass.
+        """
+        given = [p.grad for p in self.probes if p.grad is not None]
+        if looked_at or all(_is_at_hand(each) for each in given):
+            return all(is_zero(each) for each in given)
+        return self.cleared and not any(_is_as_it_was(each, self.versions) for each in given)
+
+    def is_unchanged(self, after: Sequence[torch.Tensor | None], *, looked_at: bool) -> bool:
+        """Whether a backward pass left the gradients as they were; on a device told as above."""
+        if looked_at or all(each is None or _is_at_hand(each) for each in after):
+            return all(_same(a, b) for a, b in zip(after, self.after, strict=True))
+        now = [p.grad for p in self.probes]
+        return all(
+            each is before is None if each is None or before is None else _is_as_it_was(each, self.versions)
+            for each, before in zip(now, self.after, strict=True)
+        )
 
     @property
     def moved(self) -> bool:
@@ -135,6 +157,34 @@ class Ledger:
         """Whether the gradients are those that the latest backward pass left, but for a factor."""
         pairs = [(p.grad, after) for p, after in zip(self.probes, self.after, strict=True) if not is_zero(after)]
         return bool(pairs) and all(_point_alike(now, after) for now, after in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsGiven:
+    """What a model was given, as far as it tells one batch from another. Comparing two may wait for a device."""
+
+    shape: tuple[int, ...]
+    total: torch.Tensor
+    """The sum of its numbers, ()."""
+    batch: int | None
+    """The number of the loader's batch; None without a loader."""
+    looked_at: bool
+    """Whether the numbers are at hand. In other updates two batches of a loader are taken for different ones."""
+
+    def __hash__(self) -> int:
+        return hash(self.shape)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RowsGiven) or self.shape != other.shape:
+            return False
+        if (
+            not (self.looked_at and other.looked_at)
+            and None not in (self.batch, other.batch)
+            and self.batch != other.batch
+        ):
+            return False
+        one, another = brought([self.total, other.total])
+        return float(one) == float(another)
 
 
 class GradientsCleared(Fact):
@@ -231,6 +281,11 @@ class GradientLedger(Recogniser):
         self._unscaled: Optimizer | None = None
         """The one whose gradients were unscaled since the latest step."""
 
+    @property
+    def _looks(self) -> bool:
+        """Whether numbers are read from a device: what is wrong with gradients in each update is so in the first."""
+        return self.monitor.updates_made - self.monitor.options.before < ALWAYS_SAMPLED
+
     def _known(self) -> list[tuple[Optimizer, Ledger]]:
         known = self.monitor.optimizers
         return [(optimizer, ledger) for optimizer, ledger in self._ledgers.items() if optimizer in known]
@@ -246,7 +301,7 @@ class GradientLedger(Recogniser):
         """
         known = self._ledgers.get(optimizer)
         searched = known is None or known.frozen or (known.in_vain < MOST_IN_VAIN and len(known.probes) < MOST_PROBES)
-        with_gradients = [p for p in held_by(optimizer) if p.requires_grad and not is_zero(p.grad)] if searched else []
+        with_gradients = with_some_gradient(held_by(optimizer)) if searched else []
         if not with_gradients:
             if known is not None:
                 known.in_vain += 1
@@ -265,7 +320,7 @@ class GradientLedger(Recogniser):
         if event.inside_step:
             return
         for optimizer, ledger in self._known():
-            if ledger.empty:
+            if ledger.is_empty(looked_at=self._looks):
                 self._clear(optimizer, ledger, event.where)
         self._fate = Fate()
         if event.root.grad_fn is not None:
@@ -274,7 +329,7 @@ class GradientLedger(Recogniser):
         sampled = self.monitor.is_sampled()
         self._value = None
         if sampled and not any(is_weighted(event.root, call) for call in event.losses):
-            self._value = event.root.detach().float().sum().item() / event.scale
+            self._value = float(on_host(event.root).float().sum()) / event.scale
 
     def _clear(self, optimizer: Optimizer, ledger: Ledger, where: str | None) -> None:
         for entry in ledger.unused:
@@ -303,13 +358,15 @@ class GradientLedger(Recogniser):
         stack = self.monitor.locator.stack()
         for optimizer in list(self.monitor.optimizers):
             ledger = self._ledgers.get(optimizer)
-            if ledger is None or ledger.frozen or ledger.empty:
+            if ledger is not None:
+                ledger.cleared = False
+            if ledger is None or ledger.frozen or ledger.is_empty(looked_at=self._looks):
                 ledger = self._begin(optimizer)
             if ledger is None:
                 continue  # the backward pass added nothing: all of its rows are ignored
             after = [_copy(p.grad) for p in ledger.probes]
-            unchanged = all(_same(a, b) for a, b in zip(after, ledger.after, strict=True))
-            ledger.after = after
+            unchanged = ledger.is_unchanged(after, looked_at=self._looks)
+            ledger.after, ledger.versions = after, _versions(ledger.probes)
             if unchanged:
                 continue  # it went to another optimizer's parameters, or added nothing
             fate.waiting += 1
@@ -329,7 +386,7 @@ class GradientLedger(Recogniser):
         if self._value is None:
             return None
         means = [mean for call in event.losses if (mean := mean_loss(call)) is not None]
-        own = [f.loss.detach().float().item() for f in event.forwards if f.loss is not None and f.loss.dim() == 0]
+        own = [float(on_host(f.loss).float()) for f in event.forwards if f.loss is not None and f.loss.dim() == 0]
         if len(means) > 1:
             return None
         mean = means[0] if means else own[-1] if own else None
@@ -339,7 +396,7 @@ class GradientLedger(Recogniser):
 
     def on_zero_grad(self, event: ZeroGrad) -> None:
         for ledger in self.ledgers:
-            ledger.zeroed = event.where
+            ledger.zeroed, ledger.cleared = event.where, True
 
     def of(self, optimizer: Optimizer) -> Ledger | None:
         return self._ledgers.get(optimizer)
@@ -370,7 +427,7 @@ class GradientLedger(Recogniser):
         mine = [p for p in ledger.probes if any(p is q for q in event.parameters)]
         if not mine:
             return False
-        if all(is_zero(p.grad) for p in mine):
+        if ledger.is_empty(looked_at=self._looks) and all(is_zero(p.grad) for p in mine):
             if all(is_zero(p.grad) for p in event.parameters):  # else it clips those of another optimizer
                 ledger.clipped_without = event
             return False
@@ -384,12 +441,12 @@ class GradientLedger(Recogniser):
         unscaled, self._unscaled = self._unscaled is event.optimizer, None
         ledger = self._ledgers.get(event.optimizer)
         if ledger is None:
-            if any(not is_zero(p.grad) for p in held_by(event.optimizer)):
+            if with_some_gradient(held_by(event.optimizer)):
                 self._use_all()
             return
         fresh, stale = ledger.unused, [entry for entry in ledger.entries if entry.used]
         # Where only a part of a model is called, the others have a gradient.
-        empty = ledger.empty and all(is_zero(p.grad) for p in held_by(event.optimizer))
+        empty = ledger.is_empty(looked_at=self._looks) and not with_some_gradient(held_by(event.optimizer))
         for entry in fresh:
             entry.used = event.update
             entry.fate.waiting -= 1
@@ -440,7 +497,10 @@ def rows_of(event: Backward) -> Hashable:
     for forward in event.forwards:
         if forward.number in event.reached and (tensors := list(forward.tensors.values())):
             largest = max(tensors, key=lambda tensor: tensor.numel())
-            return tuple(largest.shape), float(real(largest).sum(dtype=torch.float64))
+            looked_at = event.at.sampled or _is_at_hand(largest)
+            given = real(on_host(largest) if looked_at else largest)
+            number = None if event.batch is None else event.batch.number
+            return RowsGiven(tuple(largest.shape), given.sum(dtype=_widest(given)), number, looked_at)
     return None if event.batch is None else event.batch.number
 
 
@@ -455,7 +515,32 @@ def _scale(
 
 
 def is_zero(gradient: torch.Tensor | None) -> bool:
-    return gradient is None or not bool(gradient.any())
+    return gradient is None or not bool(on_host(gradient).any())
+
+
+def with_some_gradient(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Those that are trained and whose gradient is not 0."""
+    some = [(p, p.grad) for p in tensors if p.requires_grad and p.grad is not None]
+    anything = brought([gradient.any() for _, gradient in some])
+    return [p for (p, _), any_ in zip(some, anything, strict=True) if any_]
+
+
+def _is_at_hand(tensor: torch.Tensor) -> bool:
+    """Whether its numbers can be read without waiting for a device."""
+    return tensor.device.type == "cpu"
+
+
+def _versions(probes: Sequence[torch.Tensor]) -> list[tuple[ref[torch.Tensor], int] | None]:
+    return [None if p.grad is None else (ref(p.grad), p.grad._version) for p in probes]
+
+
+def _is_as_it_was(gradient: torch.Tensor, versions: Sequence[tuple[ref[torch.Tensor], int] | None]) -> bool:
+    return any(known is not None and known[0]() is gradient and known[1] == gradient._version for known in versions)
+
+
+def _widest(tensor: torch.Tensor) -> torch.dtype:
+    """In which numbers are added up; some devices have no float64."""
+    return torch.float32 if tensor.device.type == "mps" else torch.float64
 
 
 def _point_alike(now: torch.Tensor | None, after: torch.Tensor | None) -> bool:

@@ -11,6 +11,7 @@ import torch
 from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Scored
+from harness.watch.host import on_host
 
 ROW_SCALE_FACTOR = 20
 """Times that rows of an evaluation must be larger, or smaller, than any of training. Pixels of 0 to 255 beside 0 to 1
@@ -87,7 +88,7 @@ class _Columns:
     def add(self, tensor: torch.Tensor) -> None:
         if self.rows >= MOST_ROWS:
             return
-        values = tensor.detach().double().cpu()
+        values = on_host(tensor).cpu().double()
         if self.total is None or self.squares is None:
             self.total = self.squares = values.new_zeros(values.shape[1])
         if len(self.total) == values.shape[1]:
@@ -227,6 +228,6 @@ class InputScales(Recogniser):
 
 def _scales(tensor: torch.Tensor) -> torch.Tensor | None:
     """The root mean square of each row that is not all 0; None where there is none."""
-    scales = tensor.detach().float().flatten(1).square().mean(1).sqrt()
+    scales = on_host(tensor).float().flatten(1).square().mean(1).sqrt()
     scales = scales[scales.isfinite() & (scales > 0)]
     return scales if len(scales) else None

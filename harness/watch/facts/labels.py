@@ -8,6 +8,7 @@ from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Batch
 from harness.watch.facts.batches import labels_of, tensors_in
+from harness.watch.host import on_host
 
 
 class RecentLabels(Recogniser):
@@ -30,7 +31,7 @@ class RecentLabels(Recogniser):
         """The labels of the batch that the model was given, and those of other batches of late."""
         if not event.forwards:
             return None, []
-        tensors = [tensor.cpu() for tensor in event.forwards[-1].tensors.values()]
+        tensors = [on_host(tensor).cpu() for tensor in event.forwards[-1].tensors.values()]
         own, others = None, []
         for given, labels in self._recent:
             if labels is not None:

@@ -12,6 +12,7 @@ from torch import nn
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward, LossCall, Pairing
 from harness.watch.facts.batches import tensors_in
+from harness.watch.host import on_host
 
 MAX_LOGARITHM = 1e-2
 """Largest logarithm of a probability, with some room for rounding."""
@@ -87,7 +88,7 @@ def _instead_of_logits(call: LossCall) -> str | None:
     """What the loss function is given; None where that is what it expects."""
     if call.function == "binary_cross_entropy_with_logits":
         return "probabilities; it takes the sigmoid itself" if _is_sigmoid(call.input) else None
-    values = call.input.detach().float()
+    values = on_host(call.input).float()
     if values.dim() < 2 or not values.numel():
         return None
     if call.function == "kl_div":
@@ -107,7 +108,7 @@ def _instead_of_logarithms(call: LossCall, values: torch.Tensor) -> str | None:
     """What kl_div is given in the place of the logarithms of a distribution; None where that cannot be told."""
     if values.shape != call.target.shape:
         return None
-    target = call.target.detach().float()
+    target = on_host(call.target).to(values)
     target = target.exp() if call.options.get("log_target") else target
     for dim in (-1, 1):
         if values.shape[dim] == 1 or bool((target < 0).any()) or not _all_near(target.sum(dim), 1.0, 1e-2):

@@ -8,6 +8,7 @@ import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, LossCall
+from harness.watch.host import on_host, together
 
 LOSS_RATIO_RTOL = 2e-3
 """How near a ratio of losses must be to a whole number's inverse to count as that: rounding is far below, and an added
@@ -55,7 +56,7 @@ class DifferentiatedLoss(Recogniser):
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         looked_at = self.monitor.is_sampled() and not event.inside_step
-        self.value = event.root.detach().float().sum().item() / event.scale if looked_at else None
+        self.value = float(on_host(event.root).float().sum()) / event.scale if looked_at else None
         if self.value is not None:
             self.tell(LossDifferentiated(value=self.value, scale=event.scale, where=event.where))
 
@@ -64,12 +65,13 @@ def mean_loss(call: LossCall) -> float | None:
     """The mean loss of the batch, whatever reduction the script chose; None where it cannot be told."""
     if call.function not in ("cross_entropy", "nll_loss") or call.options.get("weight") is not None:
         plain = call.value.dim() == 0 and call.options.get("reduction", "mean") == "mean"
-        return float(call.value.detach().float().item()) if plain else None
+        return float(on_host(call.value).float()) if plain else None
     options: dict[str, Any] = {
         name: value for name, value in call.options.items() if name in ("ignore_index", "label_smoothing")
     }
     function = getattr(torch.nn.functional, call.function)
-    return float(function(call.input.detach().float(), call.target.detach(), reduction="mean", **options))
+    given, target = together(call.input, call.target)
+    return float(function(given.float(), target, reduction="mean", **options))
 
 
 def is_weighted(root: torch.Tensor, call: LossCall) -> bool:

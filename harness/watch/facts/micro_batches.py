@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, TrainerMade
-from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsUsed, Ledger
+from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsUsed, Ledger, RowsGiven
 from harness.watch.facts.losses import LOSS_RATIO_RTOL
 
 MOST_OPERATIONS = 8
@@ -171,7 +171,7 @@ class MicroBatches(Recogniser):
             return fact.batch.of.pending >= size
         # Rows that the script makes itself are of one loss if one line is repeated for them; two networks have more.
         # And there are as many each time: graphs and episodes have their own sizes.
-        sizes = {entry.batch[0] if isinstance(entry.batch, tuple) else None for entry in entries}
+        sizes = {entry.batch.shape if isinstance(entry.batch, RowsGiven) else None for entry in entries}
         # Optimizers that divide the parameters of one network among them use the same backward passes.
         numbers = {entry.number for entry in entries}
         alike = all(ledger.of_update(entries[0].used) == numbers for ledger in self._gradients.ledgers)

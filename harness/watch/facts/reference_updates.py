@@ -12,14 +12,10 @@ from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from harness.torch_objects import adam_update
+from harness.watch.host import MOST_ELEMENTS
 
 UNCORRECTED = "the moments are not corrected for their bias"
 DECAY_IN_GRADIENT = "the weight decay is added to the gradient"
-
-
-MOST_ELEMENTS = 1_000_000
-"""Elements of a tensor that are looked at, evenly spread: the formulas are those of each element. By reasoning, what
-costs less than the step itself."""
 
 
 @dataclass
@@ -43,7 +39,7 @@ class Before:
 
 
 def looked_at(tensor: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
-    """What is looked at of a parameter, its gradient, or its state."""
+    """What is looked at of a parameter, its gradient, or its state: all, or evenly spread elements of a large one."""
     tensor = tensor.detach()
     apart = math.ceil(parameter.numel() / MOST_ELEMENTS)
     if apart <= 1 or tensor.shape != parameter.shape or type(parameter) not in (torch.Tensor, nn.Parameter):

@@ -13,6 +13,7 @@ from torch.utils.data import default_collate
 from harness.torch_objects import real
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, Forward
+from harness.watch.host import on_host
 
 MIN_MOVED = 16
 """Rows that must have come again with another row behind them: by reasoning, the steps of a sequence, the nodes of a
@@ -122,7 +123,7 @@ def _is_by_rows(given: torch.Tensor, batch: Batch) -> bool:
 
 def row_bytes(given: torch.Tensor, most: int = MOST_ROWS) -> list[bytes]:
     """The first rows of a tensor of two dimensions or more, each as far as it tells one from another."""
-    values = real(given)[:most].flatten(1)[:, :MOST_VALUES].cpu()
+    values = real(on_host(given))[:most].flatten(1)[:, :MOST_VALUES].cpu()
     return [row.numpy().tobytes() for row in (values.float() if values.is_floating_point() else values)]
 
 
@@ -130,7 +131,7 @@ def _follow(order: _Order, given: torch.Tensor) -> None:
     if order.unclear:
         return
     rows = row_bytes(given)
-    if len(set(rows)) < len(rows) or any(len(row.unique()) < MIN_DIFFERENT_VALUES for row in real(given)[:4]):
+    if len(set(rows)) < len(rows) or any(len(row.unique()) < MIN_DIFFERENT_VALUES for row in real(on_host(given))[:4]):
         order.unclear = True
         order.following.clear()
         return

@@ -17,6 +17,7 @@ from harness.torch_objects import real
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Forward
 from harness.watch.facts.row_dimension import largest
+from harness.watch.host import on_host
 
 MOST_VALUES = 512
 """Values of one row that tell it from others."""
@@ -133,7 +134,7 @@ def _is_held_out(name: str) -> bool:
 
 def row_keys(given: torch.Tensor) -> list[int]:
     """A number for each row: a sum of its bits with weights, as whole numbers, which no order of summing changes."""
-    values = real(given).flatten(1)[:, :MOST_VALUES].cpu()
+    values = real(on_host(given)).flatten(1)[:, :MOST_VALUES].cpu()
     if values.dtype in (torch.float16, torch.bfloat16):
         values = values.float()
     bits = {torch.float32: torch.int32, torch.float64: torch.int64}.get(values.dtype)

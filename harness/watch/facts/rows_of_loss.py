@@ -13,6 +13,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward, LossCall
 from harness.watch.facts.labels import RecentLabels, equal
 from harness.watch.facts.losses import DifferentiatedLoss
+from harness.watch.host import on_host, together
 
 MOST_COMPARED = 10**7
 """Numbers that are compared to find which rows a loss function was given."""
@@ -97,14 +98,14 @@ class RowsOfLoss(Recogniser):
         if not calls:
             return
         own, older = self._labels.of(event)
-        places = [_places(call.input.detach(), event.forwards) for call in calls]
+        places = [_places(on_host(call.input), event.forwards) for call in calls]
         known = [each for each in places if each is not None]
         if own is None or len(known) < len(places):  # the logits were changed on their way, and their rows not known
             self._others = 0
             if own is not None:
                 self.tell(LabelsOfLoss(rows=len(own), where=calls[-1].where))
             return
-        targets = [call.target.detach().cpu() for call in calls]
+        targets = [on_host(call.target).cpu() for call in calls]
         given = GivenRows(own, older, targets, known, _is_all(event.root, calls[-1].value))
         others = given.labels_of_others
         self._others = 0 if others is None else self._others + 1
@@ -124,20 +125,25 @@ class RowsOfLoss(Recogniser):
         if self._loss.value is None or not math.isfinite(self._loss.value):
             return []
         calls = [call for call in event.losses if call.function in ("cross_entropy", "nll_loss")]
-        calls = [call for call in calls if call.value is event.root or torch.equal(call.value, event.root)] or calls
+        calls = [call for call in calls if call.value is event.root or _is_root(call.value, event.root)] or calls
         calls = [call for call in calls if call.target.dim() == 1 and call.input.dim() == 2]
         return [] if any(call.target.is_floating_point() for call in calls) else calls
+
+
+def _is_root(value: torch.Tensor, root: torch.Tensor) -> bool:
+    value, root = together(value, root)
+    return torch.equal(value, root)
 
 
 def _places(given: torch.Tensor, forwards: Sequence[Forward]) -> torch.Tensor | None:
     """Which rows of a model's logits a loss function was given, (rows, rows of the model); None where it is none."""
     for forward in reversed(forwards):
-        logits = None if forward.logits is None else forward.logits.detach()
+        logits = None if forward.logits is None else on_host(forward.logits)
         if logits is None or logits.dim() != 2 or logits.shape[1] != given.shape[1]:
             continue
         if len(given) * logits.numel() > MOST_COMPARED:
             return None
-        alike = (given.to(logits.dtype).unsqueeze(1) == logits.unsqueeze(0)).all(2)
+        alike = (given.to(logits).unsqueeze(1) == logits.unsqueeze(0)).all(2)
         if bool(alike.any(1).all()):
             return alike.cpu()
     return None

@@ -13,6 +13,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Clip, Fact, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
 from harness.watch.facts.reference_updates import Before, expected_update, known_faults, looked_at
+from harness.watch.host import brought
 
 SAMPLED_TENSORS = 4
 """Tensors that are looked at in a sampled update, other ones each time: few, because each is copied."""
@@ -99,7 +100,7 @@ class TensorUpdates(Recogniser):
                 self._before.append(Before.of(event.optimizer, parameter, group, gradient))
 
     def on_step(self, event: Step) -> None:
-        seen, self._before = [_looked_at(event.optimizer, before) for before in self._before], []
+        seen, self._before = _all_looked_at(event.optimizer, self._before), []
         if not seen:
             return
         to_change = sum(each.to_change for each in seen)
@@ -125,32 +126,74 @@ def with_gradients(optimizer: Optimizer) -> list[tuple[torch.Tensor, dict[str, A
     return [(p, group) for p, group in pairs if p.requires_grad and p.grad is not None]
 
 
-def _looked_at(optimizer: Optimizer, before: Before) -> TensorUpdate:
-    value, now = before.value, looked_at(before.parameter, before.parameter)
-    expected = expected_update(optimizer, before)
-    due = _is_due(optimizer, before, expected)
-    about = (before.parameter, value.dtype, float(before.group["lr"]), due, not torch.equal(now, value))
-    overflows = expected is not None and not expected.to(value.dtype).isfinite().all()
-    if expected is None or overflows or not before.gradient.square().isfinite().all():
+@dataclass(frozen=True)
+class _Compared:
+    """A tensor before and after a step, with what is asked of it: single numbers, where it lies."""
+
+    before: Before
+    now: torch.Tensor
+    expected: torch.Tensor | None
+    """By the optimizer's formula; None where none is known."""
+    asked: dict[str, torch.Tensor]
+
+    @classmethod
+    def of(cls, optimizer: Optimizer, before: Before) -> _Compared:
+        value, now, gradient = before.value, looked_at(before.parameter, before.parameter), before.gradient
+        asked = {
+            "has gradient": gradient.any(),
+            "gradient finite": gradient.isfinite().all(),
+            "squares finite": gradient.square().isfinite().all(),
+            "largest": value.abs().max() if value.numel() else value.new_zeros(()),
+            "changed": (now != value).any(),
+        }
+        expected = expected_update(optimizer, before)
+        compared = cls(before, now, expected, asked)
+        if expected is None:
+            return compared
+        rounded, changes = expected.to(value.dtype), expected != value.double()
+        asked |= {
+            "fits": rounded.isfinite().all(),
+            "due": (rounded != value).any(),
+            "as expected": compared.comes_out(expected),
+            "to change": changes.sum(),
+            "lost": (changes & (now == value)).sum(),
+        }
+        return compared
+
+    def comes_out(self, after: torch.Tensor) -> torch.Tensor:
+        """Whether the step gave this but for rounding, ()."""
+        assert self.expected is not None
+        value = self.before.value
+        change = self.expected - value.double()
+        low_precision = value.element_size() < 4
+        rounding = ROUNDINGS * torch.finfo(value.dtype).eps * value.double().abs()
+        allowed = MAX_RELATIVE_ERROR * change.abs().amax() + rounding + (change.abs() if low_precision else 0)
+        return ~((self.now.double() - after).abs() > allowed).any()
+
+
+def _all_looked_at(optimizer: Optimizer, before: Sequence[Before]) -> list[TensorUpdate]:
+    """What a step did to some tensors: all numbers are read at once, for which the script waits once."""
+    compared = [_Compared.of(optimizer, each) for each in before]
+    read = iter(brought([number for each in compared for number in each.asked.values()]))
+    return [_looked_at(optimizer, each, {name: next(read).item() for name in each.asked}) for each in compared]
+
+
+def _looked_at(optimizer: Optimizer, compared: _Compared, said: dict[str, Any]) -> TensorUpdate:
+    before = compared.before
+    value = before.value
+    due = _is_due(optimizer, before, said)
+    about = (before.parameter, value.dtype, float(before.group["lr"]), due, bool(said["changed"]))
+    if compared.expected is None or not said["fits"] or not said["squares finite"]:
         return TensorUpdate(*about, as_defined=None)
-    change = expected - value.double()
-    low_precision = value.element_size() < 4
-    rounding = ROUNDINGS * torch.finfo(value.dtype).eps * value.double().abs()
-    allowed = MAX_RELATIVE_ERROR * change.abs().max() + rounding + (change.abs() if low_precision else 0)
-
-    def came_out(after: torch.Tensor) -> bool:
-        return not bool(((now.double() - after).abs() > allowed).any())
-
-    as_defined: bool | None = came_out(expected)
+    as_defined: bool | None = said["as expected"]
     fault = None
     if not as_defined:
-        fault = next((fault for fault, after in known_faults(optimizer, before) if came_out(after)), None)
+        faults = known_faults(optimizer, before)
+        fault = next((fault for fault, after in faults if compared.comes_out(after)), None)
         as_defined = None if fault is None and _may_differ(optimizer, before) else False
-    if not low_precision:
+    if value.element_size() >= 4:
         return TensorUpdate(*about, as_defined, fault)
-    to_change = change != 0
-    lost = to_change & (now == value)
-    return TensorUpdate(*about, as_defined, fault, int(to_change.sum()), int(lost.sum()))
+    return TensorUpdate(*about, as_defined, fault, said["to change"], said["lost"])
 
 
 def _may_differ(optimizer: Optimizer, before: Before) -> bool:
@@ -159,13 +202,10 @@ def _may_differ(optimizer: Optimizer, before: Before) -> bool:
     return own or (after is not None and not torch.equal(looked_at(after, before.parameter), before.gradient))
 
 
-def _is_due(optimizer: Optimizer, before: Before, expected: torch.Tensor | None) -> bool:
+def _is_due(optimizer: Optimizer, before: Before, said: dict[str, Any]) -> bool:
     """Whether the tensor had to change; of an optimizer whose formula is not known only where it is a kind of Adam."""
-    gradient, value = before.gradient, before.value
-    if not gradient.any() or not gradient.isfinite().all():
+    if not said["has gradient"] or not said["gradient finite"]:
         return False
-    if float(before.group["lr"]) <= ROUNDINGS * torch.finfo(value.dtype).eps * value.abs().max().item():
+    if float(before.group["lr"]) <= ROUNDINGS * torch.finfo(before.value.dtype).eps * said["largest"]:
         return False
-    if expected is None:
-        return "adam" in type(optimizer).__name__.lower()
-    return not torch.equal(expected.to(value.dtype), value)
+    return bool(said["due"]) if "due" in said else "adam" in type(optimizer).__name__.lower()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Clip, End, Fact
-from harness.watch.facts.gradient_ledger import GradientsCleared, is_zero
+from harness.watch.facts.gradient_ledger import GradientsCleared, with_some_gradient
 from harness.watch.facts.parameters import Parameters
 
 
@@ -33,7 +33,8 @@ class UnheldGradients(Recogniser):
     def on_cleared(self, fact: GradientsCleared) -> None:
         for model in self._parameters.models:
             tensors = [model.tensors[name]() for name in model.unheld]
-            self._piled_up |= {id(t) for t in tensors if t is not None and not is_zero(t.grad)}
+            new = [t for t in tensors if t is not None and id(t) not in self._piled_up]
+            self._piled_up |= {id(t) for t in with_some_gradient(new)}
 
     def on_clip(self, event: Clip) -> None:
         given = self._piled_up.intersection(map(id, event.parameters)) if self._piled_up else set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 from weakref import WeakKeyDictionary
@@ -17,6 +17,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Load, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
 from harness.watch.facts.tensor_updates import ROUNDINGS, with_gradients
+from harness.watch.host import brought, on_host, together
 
 OF_A_MODEL, OF_A_STEP = 2, 4
 """Frozen tensors that are copied to be compared later: few, because they may be large. A guess."""
@@ -114,6 +115,14 @@ class WrittenParameters(Recogniser):
         """What the latest step of any optimizer made of each, by its id."""
         self._joins = False
         """Whether ranks with fewer rows than others are given their weights in the end, as ``join()`` does."""
+        self.monitor.looked_at.append(self._looked_at)
+
+    def _looked_at(self) -> Iterator[torch.Tensor]:
+        for followed in self._followed.values():
+            for parameter in followed:
+                yield parameter
+                if id(parameter) in self._left:
+                    yield self._left[id(parameter)]
 
     def on_backward(self, event: Backward) -> None:
         self._backward_passes += 1
@@ -152,9 +161,9 @@ class WrittenParameters(Recogniser):
                 self._tell_of(parameter, event.where)
 
     def _tell_of(self, parameter: torch.Tensor, where: str | None) -> None:
-        left, now = self._left.get(id(parameter)), parameter.detach()
-        if left is None:
+        if id(parameter) not in self._left:
             return
+        left, now = together(self._left[id(parameter)], parameter)
         apart = (now - left).abs().max().item()
         clamped, name = bool(apart) and is_clamped(left, now), self._parameters.name_of(parameter) if apart else ""
         largest = left.abs().max().item()
@@ -162,7 +171,8 @@ class WrittenParameters(Recogniser):
 
     def on_step(self, event: Step) -> None:
         if self._of_step:
-            changed = [p for p, before in self._of_step if not torch.equal(p, before)]
+            apart = brought([(p.detach() != before).any() for p, before in self._of_step])
+            changed = [p for (p, _), it_is in zip(self._of_step, apart, strict=True) if it_is]
             self._of_step = []
             self.tell(FrozenFollowed(changed=self._shown(changed), by="the optimizer", where=event.where))
         self._backward_passes = 0
@@ -200,6 +210,14 @@ class StartingValues(Recogniser):
         self._parameters = self.fact(Parameters)
         self._followed: WeakKeyDictionary[Optimizer, FollowedTensor] = WeakKeyDictionary()
         self._back = Latest[SetBack]()  # up to the end, or to the next load
+        self.monitor.looked_at.append(self._looked_at)
+
+    def _looked_at(self) -> Iterator[torch.Tensor]:
+        for each in self._followed.values():
+            yield each.parameter
+            yield each.start
+            if each.moved is not None:
+                yield each.moved
 
     def on_step_begins(self, event: StepBegins) -> None:
         followed = self._followed.get(event.optimizer)
@@ -249,7 +267,7 @@ def _written_as_all_are(before: torch.Tensor, now: torch.Tensor) -> bool:
     An average of other weights, running statistics or a code book is kept as frozen parameters too, and is meant to
     change.
     """
-    before, now = before.detach().double().flatten(), now.detach().double().flatten()
+    before, now = (each.double().flatten() for each in together(before, now))
     change = now - before
     if before.shape != now.shape or before.numel() < 2 or not change.any() or not before.any():
         return False  # of one number any change is a multiple
@@ -270,12 +288,13 @@ def _small_ones(optimizer: Optimizer) -> list[torch.Tensor]:
 
 
 def _has_moved(followed: FollowedTensor) -> bool:
-    return followed.moved is not None and bool(followed.moved)
+    return followed.moved is not None and bool(on_host(followed.moved))
 
 
 def _is_set_back(followed: FollowedTensor, event: StepBegins) -> bool:
     """Whether it is what it was, with a gradient and a learning rate by which it had moved."""
-    parameter, start = followed.parameter, followed.start
+    parameter, start = together(followed.parameter, followed.start)
+    gradient = followed.parameter.grad
     lr = max(float(group.get("lr") or 0.0) for group in event.optimizer.param_groups)
     moves = lr > ROUNDINGS * torch.finfo(start.dtype).eps * max(1.0, start.abs().max().item())
-    return torch.equal(parameter, start) and moves and parameter.grad is not None and bool(parameter.grad.any())
+    return torch.equal(parameter, start) and moves and gradient is not None and bool(on_host(gradient).any())
