@@ -79,8 +79,9 @@ class _Calls:
     def is_part(self, module: nn.Module, frame: FrameType) -> bool:
         """Whether a module is called in the forward of another that a script called by itself, ``model.forward(...)``.
 
-        That is no call of the other, which is seen by its parts only: from its next one on it is told of. A method that
-        was taken from a model before goes on as it was, and then, in later updates, its parts are told of.
+        That is no call of the other, which is seen by its parts only where nothing had announced it (`expect_forward`):
+        from its next one on it is told of. A method that was taken from a model before goes on as it was, and then, in
+        later updates, its parts are told of.
         """
         whole = _whose_forward_calls(module, frame)
         if whole is None or "forward" in vars(whole) or isinstance(whole, torch.jit.ScriptModule):
@@ -90,6 +91,14 @@ class _Calls:
             if (monitor := self.threads.current()) and monitor.batch is not None:
                 monitor.batch.of.forwards += 1  # of which only the parts are seen
         return self.by_forward.setdefault(type(whole), self.threads.updates_made) == self.threads.updates_made
+
+    def expect_forward(self, module: nn.Module) -> bool:
+        """Watch for it before the first call, where a script asks for the parameters of its model and has a call of
+        some forward. It is nothing to tell of."""
+        caller = sys._getframe(CALLER)
+        if not self.threads.calling.depth and type(module) not in self.called and self.threads.locator.is_users(caller):
+            self.expect_forward_of(type(module), caller)
+        return False
 
     def expect_forward_of(self, model: type[nn.Module], frame: FrameType | None) -> None:
         """Watch for it from the first call on, where the file that calls a model has a call of some forward, too."""
@@ -118,6 +127,8 @@ def install(threads: Session, patches: Patches) -> None:
     on its slow path, and only few calls are told of."""
     calls = _Calls(threads, patches)
     patches.wrap_calls(nn.Module, "__call__", calls.told, where=calls.is_told)
+    for name in ("parameters", "named_parameters"):
+        patches.wrap_calls(nn.Module, name, calls.told, where=calls.expect_forward)
 
 
 INSTRUMENTS = (Instrument((Forward, InnerForward, PassEnds, Scored, ScoredInGraph), install),)
@@ -146,9 +157,7 @@ def _is_redirected(module: nn.Module) -> bool:
 def _whose_forward_calls(module: nn.Module, frame: FrameType | None) -> nn.Module | None:
     """The outermost module of which a part is called in its forward, where that was not reached by a call of it."""
     whole = None
-    for _ in range(FRAMES):
-        if frame is None:
-            break
+    while frame is not None:
         code = frame.f_code
         if code.co_name == REDIRECTED:
             break
