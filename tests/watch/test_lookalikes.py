@@ -146,6 +146,32 @@ def test_a_copy_of_a_trained_base_is_not_random(copied: bool) -> None:
     assert found(loop) == (set() if copied else {"weights::left-random"})
 
 
+@pytest.mark.parametrize("lacks", [False, True])
+def test_an_adapter_of_a_base_that_was_trained_before_lacks_nothing(lacks: bool, tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+
+    def loop() -> None:
+        base = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 2))
+
+        def train(model: nn.Module) -> None:
+            optimizer = torch.optim.Adam([each for each in model.parameters() if each.requires_grad], lr=1e-2)
+            for _ in range(10):
+                x = torch.randn(16, 6)
+                optimizer.zero_grad()
+                functional.cross_entropy(model(x), (x[:, 0] > 0).long()).backward()
+                optimizer.step()
+
+        train(base)
+        if lacks:
+            torch.save({name: each for name, each in base.state_dict().items() if "bias" not in name}, tmp_path / "base")
+        else:
+            model = peft.get_peft_model(base, peft.LoraConfig(r=2, target_modules=["0"]))
+            train(model)
+            model.save_pretrained(tmp_path)
+
+    assert found(loop) == ({"saved::state-incomplete"} if lacks else set())
+
+
 class Called(nn.Module):
     def __init__(self, of: nn.ModuleDict) -> None:
         super().__init__()
