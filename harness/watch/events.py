@@ -213,6 +213,8 @@ class Forward(Event):
     """Whether the script called the module's ``forward``, which calls no hooks."""
     losses: Sequence[LossCall] = ()
     """The loss functions called within it."""
+    parts: Collection[nn.Module] = ()
+    """The module itself, and those that were called within it, as far as torch's own call was seen."""
 
     @cached_property
     def logits(self) -> torch.Tensor | None:

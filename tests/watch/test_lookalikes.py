@@ -183,6 +183,62 @@ class Called(nn.Module):
         return said
 
 
+# Parts of a model that are left out
+
+
+class Projector(nn.Module):
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+        self.first, self.second, self.third = (nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6)) for _ in range(3))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        rows = self.first(rows).relu()
+        if self.what != "left out":
+            rows = rows + (self.second(rows).detach() if self.what == "detached" else self.second(rows)).relu()
+        said: torch.Tensor = self.third(rows)
+        return said
+
+
+class Attends(nn.Module):
+    """Uses weights of a layer that it does not call, as nn.MultiheadAttention does those of its output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention, self.out = nn.MultiheadAttention(6, 2, batch_first=True), nn.Linear(6, 6)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            attended, _ = self.attention(rows[:, None], rows[:, None], rows[:, None])
+        said: torch.Tensor = self.out(attended[:, 0])
+        return said
+
+
+@pytest.mark.parametrize(
+    ("make", "severity"),
+    [
+        (lambda: Projector("used"), None),
+        (lambda: Projector("left out"), "warning"),
+        (lambda: Projector("detached"), "error"),
+        (lambda: torch.compile(Projector("detached"), backend="eager"), "error"),
+        (Attends, "error"),
+    ],
+)
+def test_a_part_that_is_left_out_may_be_meant(make: Callable[[], Any], severity: str | None) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 6), make())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(raise_errors=False, must_train=False) as watched:
+        for _ in range(8):
+            x = torch.randn(32, 6)
+            optimizer.zero_grad()
+            functional.mse_loss(model(x), x.flip(1)).backward()
+            optimizer.step()
+    assert watched.crashed == {}
+    found = {check: each.severity for check, each in watched.findings.items()}
+    assert found == ({} if severity is None else {"gradients::cut-off": severity})
+
+
 # Lines that are not cut off at 0
 
 

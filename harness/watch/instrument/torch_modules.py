@@ -43,7 +43,7 @@ class _Calls:
         """Call a module that is no part of another, or a pretrained model within a module of the script's own."""
         threads, calling, (module, *args) = self.threads, self.threads.calling, given
         if not calling.depth:
-            calling.within_own, calling.losses = not _has_config(module), []
+            calling.within_own, calling.losses, calling.parts = not _has_config(module), [], {id(module): module}
         calling.depth += 1
         try:
             output = call(module, *args, **kwargs)
@@ -60,7 +60,8 @@ class _Calls:
             if calling.depth:
                 monitor.inner_forward(module, tuple(args), dict(kwargs), output)
             elif is_model:  # and no loss, transform of data, or replica of DataParallel
-                monitor.forward(module, tuple(args), dict(kwargs), output, losses, unhooked=unhooked)
+                parts = calling.parts.values()
+                monitor.forward(module, tuple(args), dict(kwargs), output, losses, parts, unhooked=unhooked)
             for each in losses:
                 monitor.score(each)
         return output
@@ -69,6 +70,7 @@ class _Calls:
         """Whether a call of a module is told of."""
         calling = self.threads.calling
         if calling.depth:
+            calling.parts[id(module)] = module
             return calling.within_own and hasattr(type(module), "base_model_prefix") and not is_traced()
         if is_traced() or _is_redirected(module) or self.is_part(module, caller := sys._getframe(CALLER)):
             return False
