@@ -239,6 +239,34 @@ def test_a_part_that_is_left_out_may_be_meant(make: Callable[[], Any], severity:
     assert found == ({} if severity is None else {"gradients::cut-off": severity})
 
 
+# Frozen batch normalisation
+
+
+@pytest.mark.parametrize("held", ["all", "the head"])
+@pytest.mark.parametrize("frozen", ["in train mode", "in eval mode", "for another's step"])
+def test_frozen_statistics_that_drift(frozen: str, held: str) -> None:
+    """Whichever tensors the optimizer holds: what is frozen it leaves alone."""
+
+    def loop() -> None:
+        body, head = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU()), nn.Linear(8, 2)
+        model = nn.Sequential(body, head)
+        body.requires_grad_(False)
+        optimizer = torch.optim.SGD(model.parameters() if held == "all" else head.parameters(), lr=0.1)
+        others = torch.optim.SGD(body.parameters(), lr=0.1)
+        for _ in range(12):
+            model.train()
+            body.train(frozen != "in eval mode")
+            for opt in (optimizer, others) if frozen == "for another's step" else (optimizer,):
+                body.requires_grad_(opt is others)
+                x = 2 * torch.randn(16, 6) + 1
+                opt.zero_grad()
+                functional.cross_entropy(model(x), (x[:, 0] > 1).long()).backward()
+                opt.step()
+
+    drifts = {"mode::frozen-norm-drifts"} if frozen == "in train mode" else set()
+    assert found(loop) & {"mode::frozen-norm-drifts"} == drifts
+
+
 # Lines that are not cut off at 0
 
 

@@ -74,7 +74,8 @@ class NeverStepped(Check):
     the highest value, to the end; with a warmup it is 0, or close to it, and the model learns nothing.
 
     ## What to do
-    Call scheduler.step() after optimizer.step(), once per update, or once per epoch if its length is in epochs.
+    Call scheduler.step() after optimizer.step(), once per update, or once per epoch if its length is in epochs; a
+    ReduceLROnPlateau wants the metric, after each evaluation.
 
     `accelerator.prepare` returns a scheduler that still has to be stepped. Trainer steps the one that it gets.
 
@@ -91,16 +92,25 @@ class NeverStepped(Check):
 
     def judge(self, fact: ScheduleOver) -> Verdict:
         seen, training = fact.seen, fact.training
-        if not fact.drives or seen.steps or seen.name == "ReduceLROnPlateau" or not training.known:
+        if not fact.drives or seen.steps or not training.known:
             return HELD
+        by_metric = seen.name == "ReduceLROnPlateau"
+        if by_metric and training.shortened and not self._is_made_by_the_script(fact):
+            return NothingToJudge("a library may step it after an evaluation that a shortened pass does not come to")
         trained = training.epochs or seen.updates >= FEWEST_UPDATES
         if not trained or fact.is_flat() or self._may_step_later(fact):
             return HELD
         return Found(
-            expected="scheduler.step() after each update or each epoch",
+            expected="scheduler.step(loss) after each evaluation"
+            if by_metric
+            else "scheduler.step() after each update or each epoch",
             observed=f"{seen.name} was never stepped in {seen.updates} updates",
             update=1,
         )
+
+    def _is_made_by_the_script(self, fact: ScheduleOver) -> bool:
+        file, _, line = (fact.where or "").rpartition(":")
+        return line.isdigit() and fact.seen.name in linecache.getline(file, int(line))
 
     def _may_step_later(self, fact: ScheduleOver) -> bool:
         """Whether some line that calls a step() was not come to.
