@@ -590,6 +590,15 @@ class Save(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class Renamed(Event):
+    """A file or folder got another name, as one does that was written under a temporary one."""
+
+    source: str
+    target: str
+    """Both absolute."""
+
+
+@dataclass(frozen=True, eq=False)
 class ModelSaved(Event):
     """``save_pretrained`` of transformers or PEFT has written a model to a folder."""
 

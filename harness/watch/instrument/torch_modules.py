@@ -50,8 +50,10 @@ class _Calls:
         finally:
             calling.depth -= 1
         losses: list[LossCall] = []
-        if not calling.depth:
+        parts: dict[int, nn.Module] = {}
+        if not calling.depth:  # what was called is not kept any longer than its event
             losses, calling.losses = calling.losses, losses
+            parts, calling.parts = calling.parts, parts
         is_model = (
             calling.depth or next(nn.Module.named_parameters(module), None) is not None
         )  # a class may have its own
@@ -60,8 +62,7 @@ class _Calls:
             if calling.depth:
                 monitor.inner_forward(module, tuple(args), dict(kwargs), output)
             elif is_model:  # and no loss, transform of data, or replica of DataParallel
-                parts = calling.parts.values()
-                monitor.forward(module, tuple(args), dict(kwargs), output, losses, parts, unhooked=unhooked)
+                monitor.forward(module, tuple(args), dict(kwargs), output, losses, parts.values(), unhooked=unhooked)
             for each in losses:
                 monitor.score(each)
         return output
