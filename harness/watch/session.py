@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Collection
 from weakref import ref
 
+from torch import nn
 from torch.optim import Optimizer
 
 from harness.findings import Finding, lines_apart

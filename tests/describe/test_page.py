@@ -662,7 +662,8 @@ def test_what_an_update_is_made_of(ascends: bool, groups: str) -> None:
     body, head = nn.Linear(6, 6), nn.Linear(6, 2)
     model = nn.Sequential(body, head)
     with describing() as found:
-        optimizer = torch.optim.SGD([{"params": body.parameters()}, {"params": head.parameters(), "lr": 0.01}], lr=0.1)
+        held: list[dict[str, Any]] = [{"params": body.parameters()}, {"params": head.parameters(), "lr": 0.01}]
+        optimizer = torch.optim.SGD(held, lr=0.1)
         for number in range(10):
             x = torch.randn(16, 6)
             functional.cross_entropy(model(x), (x[:, 0] > 0).long()).backward()

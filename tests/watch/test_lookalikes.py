@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ def found(loop: Callable[[], object]) -> set[str]:
         ({"reduce": True}, True),
     ],
 )
-def test_a_reduction_by_its_old_name(old: dict[str, bool], is_mean: bool) -> None:
+def test_a_reduction_by_its_old_name(old: dict[str, Any], is_mean: bool) -> None:
     """Sums over batches may be divided by the number of rows, and means may not."""
 
     def loop() -> None:
@@ -163,7 +164,9 @@ def test_an_adapter_of_a_base_that_was_trained_before_lacks_nothing(lacks: bool,
 
         train(base)
         if lacks:
-            torch.save({name: each for name, each in base.state_dict().items() if "bias" not in name}, tmp_path / "base")
+            torch.save(
+                {name: each for name, each in base.state_dict().items() if "bias" not in name}, tmp_path / "base"
+            )
         else:
             model = peft.get_peft_model(base, peft.LoraConfig(r=2, target_modules=["0"]))
             train(model)
@@ -296,7 +299,11 @@ def ends() -> Iterator[tuple[str, Any, int | None]]:
     yield "to a tenth, beside a whole step", lambda step: 1 - 0.9 * step / 96, None
     yield "to a half, of an object", Line(40, 0.5), None
     yield "to a tenth, and no further", lambda step: max(0.1, 1 - step / TOTAL), 81
-    yield "a cosine", lambda step: (1 + torch.cos(torch.tensor(torch.pi * step / 64, dtype=torch.float64)).item()) / 2, 64
+    yield (
+        "a cosine",
+        lambda step: (1 + math.cos(math.pi * step / 64)) / 2,
+        64,
+    )
 
 
 @pytest.mark.parametrize(("factor", "end"), [pytest.param(f, e, id=name) for name, f, e in ends()])

@@ -481,7 +481,9 @@ class Parameters(Recogniser):
                 shown=self.shown(cut),
                 ends_in=self.ends_in if of_all else None,
                 ends_at=self.ends_at if of_all else None,
-                any_cut_off=any(each.without_gradient & each.called for each in self.optimizers if each.stepped and each.all),
+                any_cut_off=any(
+                    each.without_gradient & each.called for each in self.optimizers if each.stepped and each.all
+                ),
                 in_each=member,
                 blocks=blocks,
                 where=where,

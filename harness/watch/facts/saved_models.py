@@ -205,7 +205,7 @@ class EvaluatedModelsSaved(Recogniser):
         """The weights that were evaluated since the latest backward pass, by number of the model, and the number of the
         one that is trained with such weights."""
         self._with_graph: dict[int, tuple[int, Values]] = {}
-        """Those of models that were called with a graph: an evaluation, if something is saved before a backward pass."""
+        """Those of models that were called with a graph: evaluated, if a save comes before a backward pass."""
         self._followed: Counter[int] = Counter()
         """How often a backward pass came after that."""
         self._saved: list[SavedState] = []

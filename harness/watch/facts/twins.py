@@ -104,7 +104,7 @@ class Twin:
         """
         with _Precision() as seen:
             self.call(args, kwargs)
-        return seen.half
+        return bool(seen.half)
 
     def logits(self, args: Any, kwargs: Any) -> torch.Tensor | None:
         """The logits of what it gives, or those that its own loss is of; None where there are none.
@@ -120,12 +120,12 @@ class Twin:
         return given[0] if len(given) == 1 else None
 
 
-class _Precision(TorchDispatchMode):
+class _Precision(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Within it, whether any operation gives numbers in half precision."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.half = False
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.half: bool = False
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = function(*args, **(kwargs or {}))

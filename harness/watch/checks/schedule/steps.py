@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import linecache
 import re
+from typing import Any
 
 from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
 from harness.watch.facts.scheduler_ledger import FEWEST_IDLE, NOT_AHEAD, ScheduleOver
@@ -198,7 +199,7 @@ class SteppedInWrongUnit(Check):
         each = seen.steps / seen.updates if seen.updates else 1.0
         # As many times an update as its length was exceeded: the unit explains it.
         by_unit = abs(each * (seen.end or 0) - seen.planned) <= fact.allowed()
-        said = {"expected": seen.expected_length, "observed": unit}
+        said: dict[str, Any] = {"expected": seen.expected_length, "observed": unit}
         if each > STEPS_AN_UPDATE and not by_unit and fact.makes_a_pass_more():
             said = seen.pass_more
         update = min((seen.end or 0) + 1, fact.at.updates_made)
