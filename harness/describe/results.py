@@ -27,6 +27,7 @@ from harness.watch.events import (
     ModelSaved,
     Pairing,
     RankingCall,
+    Renamed,
     Save,
     Scored,
     Seeded,
@@ -237,7 +238,7 @@ class _Saves:
 
     where: str | None
     what: dict[str, list[str]] = field(default_factory=dict)
-    """By what it was, the names of the files and folders."""
+    """By what it was, the paths of the files and folders, as they are called by now."""
     after: list[int] = field(default_factory=list)
     whose: dict[str, None] = field(default_factory=dict)
     """The models whose weights they are."""
@@ -285,11 +286,15 @@ class Saves(Section):
         seen = self._saves.setdefault(where, _Saves(where))
         names = seen.what.setdefault(what, [])
         if path is not None:
-            name = os.path.basename(str(path).rstrip(os.sep))
-            names.append("a temporary folder" if TEMPORARY.fullmatch(name) else name)
+            names.append(os.path.abspath(str(path)))
         if not seen.after or seen.after[-1] != made:
             seen.after.append(made)
         return seen
+
+    def on_renamed(self, event: Renamed) -> None:
+        for seen in self._saves.values():
+            for names in seen.what.values():
+                names[:] = [event.target if each == event.source else each for each in names]
 
     def on_state_saved(self, fact: StateSaved) -> None:
         if (seen := self._saves.get(fact.where)) is not None:
@@ -306,7 +311,7 @@ class Saves(Section):
 
     def lines(self) -> Iterator[Line]:
         for place, seen in enumerate(self._saves.values(), start=1):
-            what = [f"{each} to {listed(dict.fromkeys(names))}" if names else each for each, names in seen.what.items()]
+            what = [f"{each} to {_shown(paths)}" if paths else each for each, paths in seen.what.items()]
             said = f"{'; '.join(what)}; after update {listed(seen.after)}"
             facts: dict[str, Any] = {"what": sorted(seen.what), "after": [seen.after[0], seen.after[-1]]}
             facts["times"] = len(seen.after)
@@ -326,6 +331,11 @@ class Saves(Section):
             yield line("saved", text, {"other_than_evaluated": True}, self._other_than_evaluated)
         if not self._saves:
             yield line("saved", "nothing", {"nothing": True})
+
+
+def _shown(paths: Sequence[str]) -> str:
+    names = (os.path.basename(each) for each in paths)
+    return listed(dict.fromkeys("a temporary folder" if TEMPORARY.fullmatch(each) else each for each in names))
 
 
 def _what(saved: Any) -> str:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from harness.watch.events import Backward, BackwardBegins, LossCall
 from harness.watch.facts.called_models import Names
 from harness.watch.facts.labels_given import Labelled, real_tokens
 from harness.watch.facts.losses import mean_loss
-from harness.watch.facts.next_tokens import TokensTaught
+from harness.watch.facts.next_tokens import TokenLoss, TokensTaught
 from harness.watch.facts.update_losses import UpdateLosses
 from harness.watch.monitor import HELD
 
@@ -54,6 +55,8 @@ class _Loss:
     """Whether a backward pass may have been of more calls than are known."""
     counted: int = 0
     ignored: int = 0
+    weightless: Any = 0
+    """Of those that are counted, those whose loss has a weight of 0 in what was differentiated."""
     classes: Counter[float] = field(default_factory=Counter)
     many: bool = False
     """Whether there are more values of targets than are counted."""
@@ -79,8 +82,17 @@ class Taught(Section):
     def on_tokens_taught(self, fact: TokensTaught) -> None:
         for each in fact.losses:
             if each.time and each.ahead:
-                real = real_tokens(each.forward, each.tokens)
-                self._count(each.forward.number, each.where, each.is_target, real)
+                value = None if each.call is None else each.call.value
+                if value is not None and value.requires_grad and value.numel() == _places(each):
+                    value.register_hook(self.monitor.guarded(self, partial(self._count_weighed, each)))  # type: ignore[no-untyped-call]
+                else:
+                    self._count_taught(each)
+
+    def _count_weighed(self, loss: TokenLoss, gradient: torch.Tensor) -> None:
+        self._count_taught(loss.weighed(gradient))
+
+    def _count_taught(self, loss: TokenLoss) -> None:
+        self._count(loss.forward.number, loss.where, loss.is_target, real_tokens(loss.forward, loss.tokens))
 
     def on_backward(self, event: Backward) -> None:
         self._forwards.clear()
@@ -188,6 +200,8 @@ class Losses(Section):
             counted = target != call.options.get("ignore_index", -100)
         seen.counted += int(counted.sum())
         seen.ignored += int((~counted).sum())
+        if call.value.requires_grad and call.value.shape == counted.shape and call.value.dim():
+            call.value.register_hook(self.monitor.guarded(self, partial(_count_weightless, seen, counted)))  # type: ignore[no-untyped-call]
         if not seen.many:
             values = target[counted].flatten()
             values, counts = torch.unique(values, return_counts=True)
@@ -226,6 +240,7 @@ class Losses(Section):
             facts["differentiated"] = len(seen.weights)
         facts["counted"] = seen.counted
         facts["ignored"] = seen.ignored
+        weightless = int(seen.weightless)
         said = f"{seen.function} of {seen.shape}"
         options = {name: value for name, value in seen.options.items() if DEFAULTS.get(name) != value}
         if options:
@@ -238,6 +253,9 @@ class Losses(Section):
             said += f", {words[weight] if weight in words else f'times {number(weight)}'}"
         if seen.ignored:
             said += f" counted and {seen.ignored:,} ignored ({seen.ignored / (seen.counted + seen.ignored):.0%})"
+        if weightless:
+            facts["weightless"] = weightless
+            said += f", {weightless:,} of them with a weight of 0"
         if seen.targets.startswith(("int", "uint", "bool")) and not seen.many and seen.classes:
             facts["classes"] = {str(int(each)): seen.classes[each] for each in sorted(seen.classes)}
             said += ": " + listed((f"{value} of class {key}" for key, value in facts["classes"].items()), most=6)
@@ -257,6 +275,15 @@ class Losses(Section):
             return "what is differentiated is the mean over the targets", 1.0
         shown = f"1/{1 / share:.4g}" if 0 < share < 1 else f"{share:.4g} times"
         return f"what is differentiated is {shown} {'of ' if '/' in shown else ''}the mean over the targets", share
+
+
+def _count_weightless(seen: _Loss, counted: torch.Tensor, gradient: torch.Tensor) -> None:
+    seen.weightless = seen.weightless + (counted & (gradient == 0)).sum()
+
+
+def _places(loss: TokenLoss) -> int | None:
+    """The targets of a loss of each place; None of one that is a sum or a mean."""
+    return loss.call.target.numel() if loss.call is not None and loss.call.value.dim() else None
 
 
 def _same(weights: Sequence[float]) -> float | str | None:

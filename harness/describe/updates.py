@@ -19,7 +19,7 @@ from harness.findings import count
 from harness.torch_objects import held_by, is_dense, share_groups
 from harness.watch.events import Backward, Clip, SchedulerStep, SkippedStep, Step, StepBegins, ZeroGrad
 from harness.watch.facts.called_models import Names
-from harness.watch.facts.gradient_ledger import GradientsClipped, GradientsUsed
+from harness.watch.facts.gradient_ledger import GradientsCleared, GradientsClipped, GradientsUsed
 from harness.watch.monitor import OwnUpdate
 
 NO_SETTINGS = ("params", "lr", "initial_lr", "foreach", "fused", "capturable", "differentiable", "param_names")
@@ -50,8 +50,15 @@ class _Optimizer:
     """Patterns of trainable tensors of the models that were called, which no optimizer has."""
     where: str | None
     rates: array[float] = field(default_factory=lambda: array("d"))
+    """Of the group that has the largest, in each update."""
+    of_groups: dict[int, tuple[float, float, bool]] = field(default_factory=dict)
+    """By group, the learning rate of the first update and of the latest, and whether it ever was another."""
     backwards: Counter[int] = field(default_factory=Counter)
     """How many backward passes an update used."""
+    thrown: int = 0
+    """Backward passes whose gradients were cleared, and that no update used."""
+    thrown_moved: int = 0
+    """Times that this happened when the weights had been moved since."""
     stale: int = 0
     """Updates whose gradients still had those of an earlier one."""
     empty: int = 0
@@ -93,6 +100,8 @@ class Optimizers(Section):
         """Since the latest step."""
         self._used_first: GradientsUsed | None = None
         """Of an optimizer's first step, which is about to begin."""
+        self._thrown: WeakKeyDictionary[Optimizer, tuple[int, int]] = WeakKeyDictionary()
+        """The same of optimizers that have not stepped yet."""
         self._in_step = 0
         """Backward passes of a closure, within the step at hand."""
         self._clipped_scaled = False
@@ -111,10 +120,16 @@ class Optimizers(Section):
         if seen is None:
             seen = self._optimizers[event.optimizer] = self._first(event)
             self._seen.append(seen)
+            seen.thrown, seen.thrown_moved = self._thrown.pop(event.optimizer, (0, 0))
             if self._used_first is not None and self._used_first.optimizer is event.optimizer:
                 self.on_gradients_used(self._used_first)
             self._used_first = None
-        rates = [float(group["lr"]) for group in event.optimizer.param_groups if group.get("lr") is not None]
+        groups = enumerate(event.optimizer.param_groups, start=1)
+        by_group = {place: float(group["lr"]) for place, group in groups if group.get("lr") is not None}
+        rates = list(by_group.values())
+        for place, now in by_group.items():
+            first, before, moved = seen.of_groups.get(place, (now, now, False))
+            seen.of_groups[place] = first, now, moved or now != before
         if rates and len(seen.rates) < MOST_RATES:
             seen.rates.append(max(rates))
         seen.clips.add(self._clips)
@@ -146,6 +161,14 @@ class Optimizers(Section):
             seen.scales[fact.scale] += 1
             seen.empty += fact.empty
             seen.cleared |= fact.cleared_at is not None
+
+    def on_gradients_cleared(self, fact: GradientsCleared) -> None:
+        if fact.lost and fact.optimizer in self._optimizers:
+            self._optimizers[fact.optimizer].thrown += len(fact.lost)
+            self._optimizers[fact.optimizer].thrown_moved += fact.moved
+        elif fact.lost:
+            thrown, moved = self._thrown.get(fact.optimizer, (0, 0))
+            self._thrown[fact.optimizer] = thrown + len(fact.lost), moved + fact.moved
 
     def on_zero_grad(self, event: ZeroGrad) -> None:
         seen = self._optimizers.get(event.of) if isinstance(event.of, Optimizer) else None
@@ -221,6 +244,7 @@ class Optimizers(Section):
             "steps": seen.steps,
             "backward_passes": {str(each): seen.backwards[each] for each in sorted(seen.backwards)},
             "closures": seen.closures,
+            **({"cleared_unused": seen.thrown, "moved_before_cleared": seen.thrown_moved} if seen.thrown else {}),
             "stale": seen.stale,
             "empty": seen.empty,
             "without_gradient": patterns(seen.without_gradient.values()),
@@ -233,7 +257,9 @@ class Optimizers(Section):
             "state_lost": seen.state_lost,
         }
         parts = [f"{count(seen.steps, 'update')} by {seen.name}{_passes(seen)}", *_cleared(seen), *_clipped(seen)]
+        moved = f", and the weights moved before that {count(seen.thrown_moved, 'time')}" if seen.thrown_moved else ""
         unusual = {
+            f"the gradients of {count(seen.thrown, 'further backward pass')} cleared unused{moved}": seen.thrown,
             f"never a gradient other than 0: {listed(facts['without_gradient'])}": facts["without_gradient"],
             "clipped while they had a GradScaler's factor": self._clipped_scaled,
             "gradients still had a GradScaler's factor": "carried" in seen.scales,
@@ -264,12 +290,31 @@ class Optimizers(Section):
             by = f" by {seen.scheduler}, stepped {count(seen.scheduled, 'time')} in {count(seen.steps, 'update')}"
         elif first != last or peak not in (first, last):
             by = " set by the script itself"
-        if min(rates) == peak:
+        apart = _rates_apart(seen)
+        if apart:
+            facts["groups"] = {str(place): [first, last] for place, (first, last, _) in seen.of_groups.items()}
+            said = f"the learning rates of {seen.name}: {apart},{by or ' set by the script itself'}"
+        elif min(rates) == peak:
             said = f"the learning rate of {seen.name} stays {number(peak)}" + by.replace(" by", ", under")
         else:
             rises = f", up to {number(peak)} at update {rates.index(peak) + 1}" if peak not in (first, last) else ""
             said = f"the learning rate of {seen.name} goes from {number(first)}{rises} to {number(last)}{by}"
         return line("schedule", said, facts, seen.scheduled_where or seen.where, of=seen.name)
+
+
+def _rates_apart(seen: _Optimizer) -> str:
+    """The learning rate of each group, where some move and others stay, or they go to other shares of their first."""
+    courses = list(seen.of_groups.values())
+    moving = [moved for _, _, moved in courses]
+    shares = [last / first for first, last, _ in courses if first]  # a warmup may begin at 0
+    alike = not shares or math.isclose(min(shares), max(shares), rel_tol=1e-6)
+    if not any(moving) or (alike and all(moving)):
+        return ""
+    said = (
+        f"group {place} {f'from {number(first)} to {number(last)}' if moved else f'stays {number(first)}'}"
+        for place, (first, last, moved) in seen.of_groups.items()
+    )
+    return listed(said, most=6)
 
 
 def _passes(seen: _Optimizer) -> str:

@@ -6,7 +6,7 @@ docs/contributing.md walks through the making of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -48,6 +48,8 @@ class Found:
     """Where it is about another update than the fact."""
     hint: str | None = None
     """What to do in this very case, where that is more than the first paragraph of "What to do"."""
+    may_be_meant: bool = False
+    """Whether this very case may be meant: then it is a warning, though the fault is an error."""
 
 
 Verdict = Outcome | NothingToJudge | Found
@@ -115,7 +117,8 @@ class Check(Fault, Onlooker, package=CHECKS):
             where = verdict.where or getattr(fact, "where", None) or monitor.locator.script_place
             at_hand = None if fact.of_run else fact.at.update
             update = at_hand if verdict.update is None else verdict.update
-            monitor.report(self.finding(verdict.expected, verdict.observed, where, update, verdict.hint))
+            finding = self.finding(verdict.expected, verdict.observed, where, update, verdict.hint)
+            monitor.report(replace(finding, severity="warning") if verdict.may_be_meant else finding)
 
     def lacks(self) -> str:
         return self._why or f"no {self.needs}"

@@ -213,6 +213,8 @@ class Forward(Event):
     """Whether the script called the module's ``forward``, which calls no hooks."""
     losses: Sequence[LossCall] = ()
     """The loss functions called within it."""
+    parts: Collection[nn.Module] = ()
+    """The module itself, and those that were called within it, as far as torch's own call was seen."""
 
     @cached_property
     def logits(self) -> torch.Tensor | None:
@@ -585,6 +587,15 @@ class Save(Event):
     where: str | None
     path: str | None = None
     """The file; None where it is a folder, or no path at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Renamed(Event):
+    """A file or folder got another name, as one does that was written under a temporary one."""
+
+    source: str
+    target: str
+    """Both absolute."""
 
 
 @dataclass(frozen=True, eq=False)

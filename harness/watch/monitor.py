@@ -353,6 +353,7 @@ class Monitor:
         kwargs: dict[str, Any],
         output: Any,
         losses: Sequence[LossCall] = (),
+        parts: Collection[nn.Module] = (),
         *,
         unhooked: bool,
     ) -> None:
@@ -361,7 +362,8 @@ class Monitor:
         self._stepped, self.difference = False, None
         number = self._next_number("forward")
         where = self.locator.where()
-        called = Forward(number, model, args, kwargs, output, self.batch, where=where, unhooked=unhooked, losses=losses)
+        said: dict[str, Any] = {"where": where, "unhooked": unhooked, "losses": losses, "parts": parts}
+        called = Forward(number, model, args, kwargs, output, self.batch, **said)
         differentiable = [each for each in called.outputs if each.requires_grad]
         for tensor in differentiable:
             hook = _reaches(ref(self), self.reached, number)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Collection
 from weakref import ref
 
+from torch import nn
 from torch.optim import Optimizer
 
 from harness.findings import Finding, lines_apart
@@ -31,6 +32,8 @@ class Calling(threading.local):
         """Whether the outermost is a module of the script's own, and no pretrained model."""
         self.losses: list[LossCall] = []
         """Calls of loss functions within the outermost."""
+        self.parts: dict[int, nn.Module] = {}
+        """The modules that were called within the outermost, and itself, by their ids."""
 
 
 class Session:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
+import shutil
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -650,6 +652,89 @@ def test_a_model_and_its_tokenizer_in_one_folder_are_one_save() -> None:
         on_tokenizer_saved=TokenizerSaved(None, "/tmp/a/out", "train.py:9"),
     )
     assert facts["saved.1.what"] == ["Linear by save_pretrained", "the tokenizer"]
+
+
+@pytest.mark.parametrize("ascends", [True, False])
+@pytest.mark.parametrize("groups", ["one moves", "both move", "neither"])
+def test_what_an_update_is_made_of(ascends: bool, groups: str) -> None:
+    """Two backward passes with other weights, as SAM's; groups whose learning rates go their own ways."""
+    torch.manual_seed(0)
+    body, head = nn.Linear(6, 6), nn.Linear(6, 2)
+    model = nn.Sequential(body, head)
+    with describing() as found:
+        held: list[dict[str, Any]] = [{"params": body.parameters()}, {"params": head.parameters(), "lr": 0.01}]
+        optimizer = torch.optim.SGD(held, lr=0.1)
+        for number in range(10):
+            x = torch.randn(16, 6)
+            functional.cross_entropy(model(x), (x[:, 0] > 0).long()).backward()
+            if ascends:
+                ascents = [0.01 * each.grad for each in model.parameters() if each.grad is not None]
+                with torch.no_grad():
+                    torch._foreach_add_(list(model.parameters()), ascents)
+                optimizer.zero_grad()
+                functional.cross_entropy(model(x), (x[:, 0] > 0).long()).backward()
+                with torch.no_grad():
+                    torch._foreach_sub_(list(model.parameters()), ascents)
+            optimizer.step()
+            optimizer.zero_grad()
+            for group in {"one moves": optimizer.param_groups[:1], "neither": []}.get(groups, optimizer.param_groups):
+                group["lr"] *= 1 - number / 10
+    text = " ".join(str(found).split())
+    said = "the gradients of 10 further backward passes cleared unused, and the weights moved before that 10 times"
+    assert (said in text) == ascends
+    assert ("group 1 from 0.1 to 0.0003629, group 2 stays 0.01, set by the script itself" in text) == (
+        groups == "one moves"
+    )
+    assert ("the learning rate of SGD goes from 0.1 to" in text) == (groups == "both move")
+    assert ("the learning rate of SGD stays 0.1" in text) == (groups == "neither")
+
+
+@pytest.mark.parametrize(
+    ("mask", "taught"),
+    [
+        (lambda losses, mask: (losses * mask).sum() / mask.sum(), 20),
+        (lambda losses, mask: losses[mask > 0].mean(), 20),
+        (lambda losses, mask: losses.view(-1).mean(), 44),
+        (lambda losses, mask: (losses.sum(1) * (mask.sum(1) > 0)).mean(), 44),
+    ],
+)
+def test_what_a_mask_by_hand_leaves_out_is_not_taught(mask: Callable[..., torch.Tensor], taught: int) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(40, 8), nn.Linear(8, 40))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    answers = torch.zeros(4, 12)
+    answers[:, 7:] = 1
+    with describing() as found:
+        for _ in range(6):
+            ids = torch.randint(4, 40, (4, 12))
+            said = model(ids)[:, :-1].reshape(-1, 40)
+            losses = functional.cross_entropy(said, ids[:, 1:].reshape(-1), reduction="none").view(4, 11)
+            mask(losses, answers[:, 1:]).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert found.facts["taught.taught"] == 6 * taught
+    assert found.facts.get("loss.cross_entropy.weightless", 0) == 6 * (44 - taught)
+
+
+RENAMES: dict[str, Callable[[Path, Path], object]] = {
+    "os.replace": lambda one, other: os.replace(one, other),
+    "os.rename": lambda one, other: os.rename(str(one), dst=str(other)),
+    "shutil.move": lambda one, other: shutil.move(one, other),
+    "Path.replace": lambda one, other: one.replace(other),
+}
+
+
+@pytest.mark.parametrize("how", RENAMES)
+def test_a_file_is_called_what_it_is_called_in_the_end(how: str, tmp_path: Path) -> None:
+    """And not by the name under which it was written first."""
+    with describing() as found:
+        train()
+        for name in ("last.pt", "best.pt"):
+            torch.save({"epoch": 1}, tmp_path / f"{name}.12345.part")
+            RENAMES[how](tmp_path / f"{name}.12345.part", tmp_path / name)
+    (said,) = [each for each in str(found).splitlines() if each.startswith("saved")]
+    assert "last.pt, best.pt" in said
+    assert "part" not in str(found)
 
 
 class Masked(nn.Module):

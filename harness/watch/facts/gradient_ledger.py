@@ -104,6 +104,10 @@ class Ledger:
     """When there was nothing to clip."""
     scaled: bool = False
     """Whether the gradients still carry a GradScaler's factor."""
+    scale: float = 1.0
+    """That factor."""
+    divided_by: float | None = 1.0
+    """By what the script divided the gradients before it clipped them; None where it did something else to them."""
     zeroed: str | None = None
     """Where gradients were last cleared by a call."""
     in_vain: int = 0
@@ -157,6 +161,24 @@ class Ledger:
         """Whether the gradients are those that the latest backward pass left, but for a factor."""
         pairs = [(p.grad, after) for p, after in zip(self.probes, self.after, strict=True) if not is_zero(after)]
         return bool(pairs) and all(_point_alike(now, after) for now, after in pairs)
+
+    def quotient(self) -> float | None:
+        """By what the gradients of several backward passes were divided since; None where no one number did it."""
+        if len(self.unused) < 2:
+            return 1.0  # nobody asks
+        pairs = [(after, p.grad) for p, after in zip(self.probes, self.after, strict=True) if not is_zero(after)]
+        if all(_same(after, now) for after, now in pairs):
+            return 1.0
+        if not self.as_left:
+            return None
+        quotients = [_norm(after) / _norm(now) for after, now in pairs]
+        alike = all(is_same_quotient(each, quotients[0], self.rounding) for each in quotients)
+        return quotients[0] if alike else None
+
+    @property
+    def rounding(self) -> float:
+        """The largest relative difference of two quotients of the gradients that were divided by the same number."""
+        return max((2 * torch.finfo(each.dtype).eps for each in self.after if each is not None), default=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +276,9 @@ class GradientsUsed(Fact):
     """What became of a GradScaler's factor in them."""
     clipped: bool = False
     """Whether they were clipped since the latest backward pass."""
+    divided_by: float | None = 1.0
+    """By what the script divided them after the latest backward pass, and before it clipped them; None where it did
+    something else to them."""
     clipped_without: str | None = None
     """The line that clipped when there was nothing to clip; None without one."""
     cleared_at: str | None = None
@@ -374,7 +399,7 @@ class GradientLedger(Recogniser):
             before, clipped = ledger.entries[-1:], ledger.clipped
             ledger.clipped = ledger.clipped_late = None
             ledger.values = [p.detach().clone() for p in ledger.probes]
-            ledger.scaled = event.scaled
+            ledger.scaled, ledger.scale = event.scaled, event.scale if event.scaled else 1.0
             ledger.entries.append(entry)
             if before:
                 alike = batch is not None and before[0].batch == batch
@@ -407,6 +432,9 @@ class GradientLedger(Recogniser):
         if ledger is None:
             return
         ledger.scaled = False
+        if ledger.scale != 1:  # what the script does to them by hand is measured without it
+            ledger.after = [None if each is None else each / ledger.scale for each in ledger.after]
+            ledger.scale = 1.0
         if fresh := ledger.unused:
             self.tell(GradientsUnscaled(multiplied=any(entry.scaled for entry in fresh), where=fresh[-1].where))
 
@@ -434,6 +462,8 @@ class GradientLedger(Recogniser):
         if not ledger.unused:
             ledger.clipped_late = event
             return False
+        if ledger.clipped is None:
+            ledger.divided_by = ledger.quotient()
         ledger.clipped = event
         return True
 
@@ -444,6 +474,7 @@ class GradientLedger(Recogniser):
             if with_some_gradient(held_by(event.optimizer)):
                 self._use_all()
             return
+        divided_by = ledger.divided_by if ledger.clipped is not None else ledger.quotient()
         fresh, stale = ledger.unused, [entry for entry in ledger.entries if entry.used]
         # Where only a part of a model is called, the others have a gradient.
         empty = ledger.is_empty(looked_at=self._looks) and not with_some_gradient(held_by(event.optimizer))
@@ -459,6 +490,7 @@ class GradientLedger(Recogniser):
             empty=empty,
             scale="taken out" if unscaled else "none" if empty else _scale(event.optimizer, ledger, fresh),
             clipped=ledger.clipped is not None,
+            divided_by=divided_by,
             clipped_without=None if ledger.clipped_without is None else ledger.clipped_without.where,
             cleared_at=ledger.zeroed,
             used_elsewhere=any(entry.fate.used for entry in fresh),
@@ -549,6 +581,15 @@ def _point_alike(now: torch.Tensor | None, after: torch.Tensor | None) -> bool:
         return False
     one, other = (real(each).flatten().double() for each in (now, after))
     return bool(torch.dot(one, other) >= MIN_COSINE * one.norm() * other.norm() > 0)
+
+
+def is_same_quotient(one: float, other: float, rounding: float) -> bool:
+    return abs(one - other) <= rounding * abs(other)
+
+
+def _norm(gradient: torch.Tensor | None) -> float:
+    assert gradient is not None
+    return float(real(gradient).double().norm())
 
 
 def _copy(gradient: torch.Tensor | None) -> torch.Tensor | None:

@@ -23,6 +23,16 @@ HIDES = "MaskedLM"
 """What is in the name of one whose labels are the words behind its masks."""
 
 
+def predicts_in_place(forward: Forward, labels: torch.Tensor) -> bool:
+    """Whether a model is asked for the token of each place, and not for the next one: by the targets of the loss that
+    it computes itself, or else by the name of its class."""
+    targets = [call.target for call in forward.losses if not call.target.is_floating_point()]
+    if not targets:
+        return not any(word in type(forward.model).__name__ for word in GENERATES)
+    in_place = labels.flatten(), labels[labels != IGNORED]  # some models are asked for the masked places alone
+    return any(torch.equal(target.flatten(), each) for target in targets for each in in_place)
+
+
 class Labelled(Fact):
     """The rows of one forward, and which of their tokens carry a loss. ``where`` the model was called."""
 

@@ -193,7 +193,8 @@ class ModelsLoadedLater(Recogniser):
         self._given.update({each: None for name, each in named.items() if name in event.state})
         if self.monitor.stepped and event.state:
             self.tell(LoadedAfterTraining(where=event.where))
-            absent = {name: each for name, each in named.items() if each not in self._given and _is_random(each)}
+            missing = {name: each for name, each in named.items() if each not in self._given and _is_random(each)}
+            absent = {name: each for name, each in missing.items() if not _is_copied(event.into, name)}
             if len(absent) < len(named) / 2:  # of a state that has nothing for it another check tells
                 self._is_new(event.into, absent, event.where)
 
@@ -311,6 +312,14 @@ def _is_random(tensor: torch.Tensor) -> bool:
     if tensor.dim() < 2 or tensor.is_meta or is_distributed(tensor):
         return False
     return bool((tensor != tensor.flatten()[0]).any())
+
+
+def _is_copied(model: nn.Module, name: str) -> bool:
+    """Whether a weight of a layer of torch's was never written to: the layer writes those that it draws itself, so this
+    one was copied from elsewhere, perhaps from a model that was trained."""
+    owner, _, own = name.rpartition(".")
+    layer = model.get_submodule(owner)
+    return type(layer).__module__.startswith("torch.nn.") and getattr(layer, own)._version == 0
 
 
 def _writes(module: nn.Module) -> int:

@@ -15,7 +15,13 @@ from torch.optim import Optimizer
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, TrainerMade
-from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsUsed, Ledger, RowsGiven
+from harness.watch.facts.gradient_ledger import (
+    Contribution,
+    GradientLedger,
+    GradientsUsed,
+    RowsGiven,
+    is_same_quotient,
+)
 from harness.watch.facts.losses import LOSS_RATIO_RTOL
 
 MOST_OPERATIONS = 8
@@ -59,7 +65,8 @@ class MicroBatchesUsed(Fact):
     shares: Sequence[float]
     """By backward pass, the differentiated loss divided by the mean loss of its batch."""
     divided_by_hand: float = 1.0
-    """By what the gradients were divided after the last of them."""
+    """By what the gradients of each update are divided after the last of them. What is another number each time, as in
+    clipping by hand, or no one number for all gradients, is no such division."""
 
 
 class UncountedLossUsed(Fact):
@@ -95,6 +102,8 @@ class MicroBatches(Recogniser):
         self._largest: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         """Micro-batches of an optimizer's updates, at most."""
         self._usual: WeakKeyDictionary[Optimizer, WindowCounts] = WeakKeyDictionary()
+        self._quotients: WeakKeyDictionary[Optimizer, set[float | None]] = WeakKeyDictionary()
+        """By what the gradients of an optimizer's updates were divided by hand, each number once."""
         self._asked = 1
         """Micro-batches for an update that the latest Trainer was asked for."""
         self._countless: Callable[..., Any] | None = None
@@ -127,8 +136,25 @@ class MicroBatches(Recogniser):
             if self._undivided:
                 return
         if shares and ledger is not None:
-            by_hand = 1.0 if fact.clipped else _divided_by_hand(ledger)
-            self.tell(MicroBatchesUsed(shares=shares, divided_by_hand=by_hand, where=fact.fresh[-1].where))
+            by_hand = self._divided_by_hand(fact, ledger.rounding)
+            if by_hand is not None:
+                self.tell(MicroBatchesUsed(shares=shares, divided_by_hand=by_hand, where=fact.fresh[-1].where))
+
+    def _divided_by_hand(self, fact: GradientsUsed, rounding: float) -> float | None:
+        """By what each update divides its gradients by hand; None in the first one, where that can not be told yet.
+
+        A division by hand is one by the number of micro-batches, or by the same number in each update. Clipping by
+        hand divides by another each time.
+        """
+        now, known = fact.divided_by, self._quotients.setdefault(fact.optimizer, set())
+        first = not known
+        seen = any(each is now or (each and now and is_same_quotient(now, each, rounding)) for each in known)
+        if not seen and len(known) < 2:
+            known.add(now)
+        if len(known) > 1 or now is None:
+            return 1.0
+        is_number = is_same_quotient(now, len(fact.fresh), rounding)
+        return None if first and now != 1 and not is_number else now
 
     def _count(self, fact: GradientsUsed) -> None:
         """Compare the first window of a pass with the others."""
@@ -184,14 +210,6 @@ def _goes_on(fresh: Sequence[Contribution]) -> bool:
     first = fresh[0].of
     same_loader = len({each.loader for each in passes if each is not None}) == 1
     return len(passes) == 2 and first is not None and None not in passes and same_loader and not first.shortened
-
-
-def _divided_by_hand(ledger: Ledger) -> float:
-    """The factor by which gradients shrank after the last backward pass, where it is one for all of them."""
-    for probe, after in zip(ledger.probes, ledger.after, strict=True):
-        if after is not None and probe.grad is not None and (norm := probe.grad.norm().item()):
-            return float(after.norm().item() / norm)
-    return 1.0
 
 
 def _never_reads_the_count(function: Callable[..., Any]) -> bool:

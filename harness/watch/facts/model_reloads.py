@@ -41,7 +41,7 @@ class ModelReloaded(Fact):
     apart: float = 0.0
     """The largest difference of a logit from what the model said when it was saved, as a share of the largest."""
     coarse: bool = False
-    """Whether either of them was in half precision."""
+    """Whether either of them was in half precision, or computed in it."""
     missing: Sequence[str] = ()
     """What was not in it, and so left as it was made."""
     unexpected: Sequence[str] = ()
@@ -58,7 +58,7 @@ class ModelKept:
     where: str | None
     update: int
     coarse: bool
-    """Whether it was in half precision, which another version may load in full precision."""
+    """Whether it was in half precision, which another version may load in full precision, or computed in it."""
 
 
 class ModelReloads(Recogniser):
@@ -110,7 +110,8 @@ class ModelReloads(Recogniser):
             logits, again = (twin.logits(args, kwargs) for _ in range(2))
             if logits is not None and again is not None and torch.equal(logits, again):
                 self._saved.pop(path, None)
-                kept = ModelKept(logits.float().cpu(), where, self.monitor.updates_made, in_half_precision(model))
+                coarse = in_half_precision(model) or twin.computes_in_half_precision(args, kwargs)
+                kept = ModelKept(logits.float().cpu(), where, self.monitor.updates_made, coarse)
                 self._saved[path] = kept
                 self._reloads.keep_model(path, order, *inputs)
 

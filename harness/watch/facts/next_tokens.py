@@ -8,7 +8,7 @@ so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -53,6 +53,21 @@ class TokenLoss:
     """How many tokens further on the target of a place is than the place."""
     counted: torch.Tensor
     """As ``tokens``: the places that have a target."""
+    first: int = 0
+    """The first place that has a loss of its own."""
+
+    def weighed(self, gradient: torch.Tensor) -> TokenLoss:
+        """Without the places whose loss has a weight of 0 in what is differentiated, as behind a mask by hand.
+
+        ``gradient`` is that of the call's value, which has a loss for each place.
+        """
+        rows, time = self.tokens.shape[1 - self.time], self.time
+        length = gradient.numel() // rows
+        weights = gradient.detach().reshape((rows, length) if time else (length, rows))
+        span = min(length, self.counted.shape[time] - self.first)
+        counts = torch.zeros_like(self.counted)
+        counts.narrow(time, self.first, span).copy_(weights.narrow(time, 0, span) != 0)
+        return replace(self, counted=self.counted & counts)
 
     @property
     def where(self) -> str | None:
@@ -135,7 +150,7 @@ def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[
             if agree is not None and (ahead or agrees[1] is None):  # rows of one token each agree with all shifts
                 counted = torch.zeros_like(tokens, dtype=torch.bool)
                 counted.narrow(time, first, agree.shape[time]).copy_(agree)
-                yield TokenLoss(forward, call, tokens, time, ahead, counted)
+                yield TokenLoss(forward, call, tokens, time, ahead, counted, first)
 
 
 def by_place(logits: torch.Tensor, tokens: torch.Tensor, time: int) -> torch.Tensor | None:

@@ -16,7 +16,7 @@ from torch import nn
 from harness.findings import count, few
 from harness.watch.bounded import Distinct
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, End, Forward, ModelSaved, PassEnds, Save, Step
+from harness.watch.events import Backward, End, Forward, ModelSaved, PassEnds, Renamed, Save, Step
 from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting, is_one_row
 from harness.watch.facts.datasets import length
 from harness.watch.facts.rank_gradients import GradientsOfRanks
@@ -120,6 +120,12 @@ class Outline(Recogniser):
 
     def on_model_saved(self, event: ModelSaved) -> None:
         self._keep(event.folder, event.at.updates_made, whole=True)
+
+    def on_renamed(self, event: Renamed) -> None:
+        source, target = (os.path.basename(each) for each in (event.source, event.target))
+        for names in self._saved.values():
+            if source in names:
+                names[target] = names.pop(source)
 
     def _keep(self, path: Any, made: int, *, whole: bool) -> None:
         if path is not None:

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 import torch
 from torch import nn
@@ -49,7 +49,9 @@ class OptimizerTensors:
     """Had a gradient."""
     matrices: set[int] = field(default_factory=set)
     called: set[int] = field(default_factory=set)
-    """Had no gradient and belong to a module that was called."""
+    """Had no gradient and belong to a model that was called."""
+    left_out: set[int] = field(default_factory=set)
+    """Those of them that are in a part of it that never was."""
     nonzero: set[int] = field(default_factory=set)
     """Matrices that had a gradient other than 0."""
     elements: dict[int, int] = field(default_factory=dict)
@@ -76,12 +78,11 @@ class OptimizerTensors:
     @property
     def cut_off(self) -> set[int]:
         """Those without a gradient though their module was called."""
-        return self.without_gradient & self.called
+        return (self.without_gradient & self.called) - self.left_out
 
-    @property
-    def share_of_elements(self) -> float:
-        """The share of all elements that are cut off."""
-        return sum(self.elements[each] for each in self.cut_off) / max(1, sum(self.elements.values()))
+    def share_of_elements(self, tensors: set[int]) -> float:
+        """The share that some of its tensors have of all its elements."""
+        return sum(self.elements[each] for each in tensors) / max(1, sum(self.elements.values()))
 
     def look(self, optimizer: Optimizer, *, of_single_tokens: bool) -> None:
         """Look at the gradients that a backward pass left; between single tokens there is no attention to learn."""
@@ -218,6 +219,12 @@ class TensorsHeld(Fact):
     """Whether the models of all of these were called."""
     share_of_elements: float = 0.0
     """Of all its elements, those of tensors without a gradient whose model was called."""
+    left_out: int = 0
+    """Tensors without a gradient that are in parts, of models that are called, that never are."""
+    share_left_out: float = 0.0
+    """Of all its elements, those of these."""
+    shown_left_out: str = ""
+    """A few of these, by their names."""
     shown: str = ""
     """A few of those without a gradient, by their names."""
     ends_in: tuple[int, ...] | None = None
@@ -281,6 +288,8 @@ class Parameters(Recogniser):
         """The modules that were called, in the order of their first calls."""
         self.names: dict[int, tuple[str, str]] = {}
         """Of the tensors of the modules that were called, by their ids: the model's class, and the name in it."""
+        self._parts: WeakSet[nn.Module] = WeakSet()
+        """The modules that were called in a model that was called, as far as that was seen."""
         self._templates: set[int] = set()
         """The ids of tensors of layers that a stack was made of copies of."""
         self.loose: LooseParameters | None = None
@@ -349,6 +358,8 @@ class Parameters(Recogniser):
         return held.stepped and (all_of_them or (bool(held.foreign) and self.something_forgotten))
 
     def on_forward(self, event: Forward) -> None:
+        if event.at.sampled:
+            self._parts.update(event.parts)
         if event.model not in self.called:
             self.called[event.model] = None
             if len(self.called) <= MOST:
@@ -401,9 +412,10 @@ class Parameters(Recogniser):
             if loose := ids - self.names.keys() - held.inputs:
                 held.inputs |= loose & before_inputs(event.forwards)
         if any(held.without_gradient for held, _ in in_optimizers):
-            called = self._ids_of_called()
+            called, used = self._ids_of_called(), self._ids_of_used()
             for held, _ in in_optimizers:
                 held.called |= held.without_gradient & called
+                held.left_out = (held.without_gradient & called) - used
             for module in list(self.called)[:MOST]:
                 self._learn_names(module)
         for forward in event.forwards:
@@ -462,11 +474,16 @@ class Parameters(Recogniser):
                 of_another_model=self.holds_another_model(held),
                 without_gradient=len(cut),
                 called=cut == held.cut_off,
-                share_of_elements=held.share_of_elements,
+                share_of_elements=held.share_of_elements(held.cut_off),
+                left_out=len(held.left_out - held.reached),
+                share_left_out=held.share_of_elements(held.left_out - held.reached),
+                shown_left_out=self.shown(held.left_out - held.reached),
                 shown=self.shown(cut),
                 ends_in=self.ends_in if of_all else None,
                 ends_at=self.ends_at if of_all else None,
-                any_cut_off=any(each.cut_off for each in self.optimizers if each.stepped and each.all),
+                any_cut_off=any(
+                    each.without_gradient & each.called for each in self.optimizers if each.stepped and each.all
+                ),
                 in_each=member,
                 blocks=blocks,
                 where=where,
@@ -478,7 +495,7 @@ class Parameters(Recogniser):
 
     def _missing_in_each_block(self, held: OptimizerTensors) -> tuple[str | None, int]:
         """A member that no block of the script's own uses: one that is in a model once may be meant to be left."""
-        missing, reached = held.cut_off, held.reached
+        missing, reached = held.without_gradient & held.called, held.reached
         for model in list(self.called):
             blocks: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
             for name, parameter in model.named_parameters():
@@ -513,6 +530,14 @@ class Parameters(Recogniser):
     def _ids_of_called(self) -> set[int]:
         return {id(p) for module in self.called for p in module.parameters()}
 
+    def _ids_of_used(self) -> set[int]:
+        """Those of the modules that were called, and of all parts of a module of which no part was seen to be called:
+        it may use their weights itself, or be compiled."""
+        used: set[int] = set()
+        for model in self.called:
+            _gather_used(model, self._parts, used)
+        return used
+
     def _optimizer(self, optimizer: Optimizer) -> OptimizerTensors:
         if optimizer not in self._of_optimizer:
             seen = self.monitor.optimizers[optimizer]
@@ -536,6 +561,15 @@ def _templates(model: nn.Module) -> Iterator[nn.Parameter]:
     for module in model.modules() if copies else ():
         if _build(module) in builds and not any(module is copy for copy in copies):
             yield from module.parameters()
+
+
+def _gather_used(module: nn.Module, called: Collection[nn.Module], used: set[int]) -> bool:
+    """Add the ids of the parameters that a module uses; whether it was called, or any of its parts."""
+    parts_called = [_gather_used(part, called, used) for part in module.children()]
+    if module not in called:
+        return any(parts_called)
+    used |= {id(p) for p in module.parameters(recurse=not any(parts_called))}
+    return True
 
 
 def _build(module: nn.Module) -> tuple[type, tuple[torch.Size, ...]]:

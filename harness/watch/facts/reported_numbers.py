@@ -77,7 +77,20 @@ MOST_DIGITS = 5.0
 ROUNDING = 2e-6
 """By which share a number may be off, because it was added up in float32."""
 
-NUMBER = re.compile(r"(?<![\w.])(?<!\w-)[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.]*\d)(\s*%)?")
+NUMBER = re.compile(
+    r"(?<![\w.@])(?<!\w-)[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.]*\d)(?!\w)(?!\s*[a-z]+/s(?:ec)?\b)(\s*%)?"
+)
+"""No part of a name, as in prec@1, and no number of a unit, as in 12s or 35.2 it/s."""
+
+BAR = re.compile(r"\d+%\|[^|]*\|\s*\S+/\S+\s*\[[\d:?]+<[\d:?]+,\s*[\d.?]+\s*\w+/\w+")
+"""What tqdm draws: how far it is, how long it has taken, and how fast it goes."""
+
+COUNTED = re.compile(r"(?<!per)(?:^|[\s(\[,])(epoch|step|iter|iteration|batch|fold|round|update|seed|run|trial)\s*$")
+"""Ends of names whose number says which of them is meant, and not how large something is."""
+
+JOINED = re.compile(r"\s*\b(?:in|of|at|on|for|after|during|by)\s*$")
+FILLED = ("is", "was", "of", "out of", "to", "now", "over")
+"""What may stand between a name and its number."""
 
 NAMES: tuple[tuple[str, str], ...] = (
     ("perplexity", r"ppl|perplex"),
@@ -156,14 +169,18 @@ class Number(NamedTuple):
 
 def numbers_in(text: str) -> Iterator[Number]:
     """The numbers of a text, by what stands before them."""
-    end, name = 0, ""
+    end, name, text = 0, "", BAR.sub(" ", text)
     for found in NUMBER.finditer(text):
         before = re.findall(r"[A-Za-z][\w\s@²^/-]*", text[end : found.start()])
-        name, end = (before[-1].strip().lower()[-40:] if before else name), found.end()
+        said = before[-1].strip().lower()[-40:] if before else ""
+        said, end = name if not said or (name and said in FILLED) else said, found.end()
+        name, which = said, COUNTED.search(said)
+        if which is not None and kind_of(said) is not None and "." not in found[0]:  # "loss in epoch 6: 0.5"
+            name, said = JOINED.sub("", said[: which.start()]).strip(), which[1]
         digits = found[0].rstrip("% ").strip()
         mantissa, _, exponent = digits.lower().partition("e")
         places = len(mantissa.partition(".")[2]) - int(exponent or 0)
-        yield Number(name, float(digits), 0.5 * 10.0**-places, found[1] is not None)
+        yield Number(said, float(digits), 0.5 * 10.0**-places, found[1] is not None)
 
 
 def kind_of(name: str) -> str | None:

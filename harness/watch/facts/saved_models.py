@@ -204,6 +204,8 @@ class EvaluatedModelsSaved(Recogniser):
         self._evaluated: dict[int, tuple[int, Values]] = {}
         """The weights that were evaluated since the latest backward pass, by number of the model, and the number of the
         one that is trained with such weights."""
+        self._with_graph: dict[int, tuple[int, Values]] = {}
+        """Those of models that were called with a graph: evaluated, if a save comes before a backward pass."""
         self._followed: Counter[int] = Counter()
         """How often a backward pass came after that."""
         self._saved: list[SavedState] = []
@@ -214,26 +216,29 @@ class EvaluatedModelsSaved(Recogniser):
 
     def on_backward(self, event: Backward) -> None:
         self._compare()
-        for number in self._evaluated:
-            self._followed[number] += 1
+        self._followed.update(self._evaluated.keys() | self._with_graph.keys())
         self._evaluated.clear()
+        self._with_graph.clear()
         self._saved.clear()
 
     def on_saved(self, fact: StateSaved) -> None:
         if fact.saved.values:
             self._saved.append(fact.saved)
+            self._evaluated = self._with_graph | self._evaluated
+            self._with_graph = {}
 
     def on_load(self, event: Load) -> None:
         """What is evaluated from now on are other weights."""
         self._evaluated.clear()
+        self._with_graph.clear()
 
     def on_forward(self, event: Forward) -> None:
-        if event.gradients or event.model.training or not self.monitor.stepped:
+        if event.model.training or not self.monitor.stepped:
             return
-        number = self.monitor.number_of(event.model)
-        if number not in self._evaluated and (self._followed[number] < OFTEN or self.monitor.is_sampled()):
+        number, seen = self.monitor.number_of(event.model), self._with_graph if event.gradients else self._evaluated
+        if number not in seen and (self._followed[number] < OFTEN or self.monitor.is_sampled()):
             for of, values in self._states.values_of(event.model):
-                self._evaluated[number] = of, values
+                seen[number] = of, values
 
     def _compare(self) -> None:
         """Compare what was evaluated since the latest backward pass with what was saved since."""

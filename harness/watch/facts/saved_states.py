@@ -273,7 +273,8 @@ class SavedStates(Recogniser):
         given = next((each for each in self._given if each.state() is state), None)
         if given is not None and not (given.updates_made < self.monitor.updates_made and _is_live(placed, named)):
             given = None
-        has, made = frozenset(placed) | parts, self.monitor.updates_made
+        renamed = trained.trainable - set(named)  # since then, as by an adapter that was put around a layer
+        has, made = frozenset(placed) | parts | renamed, self.monitor.updates_made
         stales, infinites = frozenset(stale), frozenset(infinite)
         counted = trained.passes, trained.steps
         return SavedState(

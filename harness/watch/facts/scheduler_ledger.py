@@ -120,7 +120,7 @@ class SchedulerSeen:
         return f"as many scheduler steps as the schedule was made for ({self.end})"
 
     @property
-    def pass_more(self) -> dict[str, str]:
+    def pass_more(self) -> dict[str, Any]:
         """What is said of a schedule that lacks the steps of one pass over the data."""
         return {
             "expected": f"as many passes over the data as the schedule was made for ({self.end} steps)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -15,7 +16,7 @@ from torch.optim import Optimizer, lr_scheduler
 
 from harness.findings import first_line
 from harness.torch_objects import TWINS, raw_optimizer, unchanged_random_state
-from harness.watch.facts.stateless import LIBRARIES, keeps_nothing
+from harness.watch.facts.stateless import LIBRARIES, keeps_nothing, numbers_in
 from harness.watch.locate import from_signal_handler
 
 MOST_STEPS = 100_000
@@ -57,7 +58,8 @@ def schedule_of(scheduler: Any) -> Schedule:
         end = None if isinstance(scheduler, lr_scheduler.LambdaLR) else _stated_end(scheduler)
         return Schedule(None, end, str(error))
     try:
-        return Schedule(rate, _end(rate) if isinstance(scheduler, lr_scheduler.LambdaLR) else _stated_end(scheduler))
+        is_lambda = isinstance(scheduler, lr_scheduler.LambdaLR)
+        return Schedule(rate, _end(rate, scheduler.lr_lambdas[0]) if is_lambda else _stated_end(scheduler))
     except NotComputable as error:
         return Schedule(rate, None, str(error))
 
@@ -99,7 +101,7 @@ def _by_lambda(scheduler: lr_scheduler.LambdaLR) -> Callable[[int], float]:
     return rate
 
 
-def _end(rate: Callable[[int], float]) -> int | None:
+def _end(rate: Callable[[int], float], function: Any) -> int | None:
     """The step from which a schedule that decays to its end stays as it is; None where it does not."""
 
     def settled(step: int) -> bool:
@@ -109,7 +111,7 @@ def _end(rate: Callable[[int], float]) -> int | None:
     while not settled(high):
         high *= 2
         if high > 100 * MOST_STEPS:
-            return _touches_zero(rate)
+            return _touches_zero(rate, function)
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -122,13 +124,18 @@ def _end(rate: Callable[[int], float]) -> int | None:
     return high if falls and tail[-1] <= SETTLED_BELOW * peak else None
 
 
-def _touches_zero(rate: Callable[[int], float]) -> int | None:
-    """The step at which a schedule comes down to 0 before it rises again, as a cosine does."""
+def _touches_zero(rate: Callable[[int], float], function: Any) -> int | None:
+    """The step at which a schedule comes down to 0 before it rises again, as a cosine does.
+
+    A straight line goes on below 0. Where it was made to end cannot be seen in it, as a line to a tenth of its first
+    rate would be at 0 later: it ends there only if its function has this very number.
+    """
     peak = before = rate(0)
     for step in range(1, MOST_STEPS):
         now = rate(step)
         if now <= 1e-9 * peak and before > now:
-            return step
+            is_line = math.isclose(before - now, now - rate(step + 1), rel_tol=1e-6)
+            return step if not is_line or step in {math.ceil(each) for each in numbers_in(function)} else None
         peak, before = max(peak, now), now
     return None
 

@@ -59,6 +59,44 @@ def keeps_nothing(function: Any) -> bool:
     return str(module).partition(".")[0] in LIBRARIES or _may_be_called(function, set())
 
 
+def numbers_in(function: Any) -> set[float]:
+    """The finite numbers that a function has: in its code, by the names in it, and in the object that it is of."""
+    found: list[Any] = []
+    _gather(function, found, set())
+    return {each for each in found if type(each) in (int, float) and math.isfinite(each)}
+
+
+def _gather(value: Any, found: list[Any], seen: set[int]) -> None:
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, functools.partial):
+        for each in (value.func, *value.args, *value.keywords.values()):
+            _gather(each, found, seen)
+    elif isinstance(value, FunctionType):
+        found += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        for code in _codes(value.__code__):
+            found += code.co_consts
+            for each in _read(list(dis.get_instructions(code)), _names(value)):
+                _gather(each, found, seen)
+    elif isinstance(value, MethodType):
+        _gather(value.__func__, found, seen)
+        found += getattr(value.__self__, "__dict__", {}).values()
+    elif isinstance(called := getattr(type(value), "__call__", None), FunctionType):  # noqa: B004
+        _gather(called, found, seen)
+        found += getattr(value, "__dict__", {}).values()
+    else:
+        found.append(value)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """That of a function, and of those within it."""
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _codes(each)
+
+
 def _may_be_called(function: Any, judged: set[int]) -> bool:
     if any(function is each for each in ALLOWED) or id(function) in judged:
         return True

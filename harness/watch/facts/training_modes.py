@@ -59,7 +59,7 @@ class FrozenNorms(Fact):
     drifting: int = 0
     """Those that are in train mode, and take each batch into their running statistics."""
     updates: int = 0
-    """Such passes in a row in which some did, and no optimizer that holds them stepped."""
+    """Such passes in a row in which some did, and no step changed their weights."""
 
 
 class TeacherAnswered(Fact):
@@ -156,10 +156,9 @@ class FrozenNormModes(Recogniser):
         self._updates = 0
         self._passes: Counter[int] = Counter()
         """Of each model, by its number."""
-        self._steps: dict[int, int] = {}
-        """Of the optimizers that hold them, at the first of these updates, by their ids."""
         self._began: dict[int, torch.Tensor] = {}
-        """Their weights then: those of a copy that follows another network change."""
+        """Their weights at the first of these updates: those of a copy that follows another network change, and of one
+        that is frozen for the step of another alone."""
 
     def on_backward(self, event: Backward) -> None:
         if event.inside_step or self._updates >= MIN_DRIFTS:
@@ -173,19 +172,10 @@ class FrozenNormModes(Recogniser):
         if not frozen:
             return
         drifting = [m for m in frozen.values() if m.training and m.track_running_stats]
-        weights = {id(m.weight) for m in drifting}
-        holding = {
-            id(optimizer): seen.steps
-            for optimizer, seen in list(self.monitor.optimizers.items())
-            if not weights.isdisjoint(map(id, held_by(optimizer)))
-        }
         if not self._updates:
             self._began = {id(m): _weight(m).detach().clone() for m in drifting}
         drifting = [m for m in drifting if id(m) in self._began and torch.equal(_weight(m), self._began[id(m)])]
-        if not drifting or any(self._steps.setdefault(o, steps) != steps for o, steps in holding.items()):
-            self._updates, self._steps = 0, {}  # frozen for a step of another network, and stepped again
-        else:
-            self._updates += 1
+        self._updates = self._updates + 1 if drifting else 0
         where = reached[-1].where
         self.tell(FrozenNorms(frozen=len(frozen), drifting=len(drifting), updates=self._updates, where=where))
 

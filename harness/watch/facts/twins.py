@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from harness.findings import first_line
 from harness.torch_objects import unchanged_random_state
@@ -95,6 +97,15 @@ class Twin:
                 raise
             raise Refused(first_line(error)) from error
 
+    def computes_in_half_precision(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether anything in its call is: of its weights, or because autocast is on, there or within it.
+
+        Raises as :meth:`call` does.
+        """
+        with _Precision() as seen:
+            self.call(args, kwargs)
+        return bool(seen.half)
+
     def logits(self, args: Any, kwargs: Any) -> torch.Tensor | None:
         """The logits of what it gives, or those that its own loss is of; None where there are none.
 
@@ -107,6 +118,20 @@ class Twin:
             self.call(args, kwargs)
         given = inputs.of_losses or inputs.of_logarithms
         return given[0] if len(given) == 1 else None
+
+
+class _Precision(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Within it, whether any operation gives numbers in half precision."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.half: bool = False
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = function(*args, **(kwargs or {}))
+        given = (each for each in tree_leaves(found) if torch.is_tensor(each) and each.is_floating_point())
+        self.half = self.half or any(each.element_size() < 4 for each in given)
+        return found
 
 
 class _LossInputs(TorchFunctionMode):

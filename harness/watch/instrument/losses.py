@@ -28,6 +28,7 @@ def install(threads: Session, patches: Patches) -> None:
         name = original.__name__
         given = dict(zip(parameters[name], args, strict=False)) | dict(kwargs)
         inputs, target = given.pop("input"), given.pop("target")
+        _rename_reduction(given)
         call = LossCall(name, inputs, target, given, value, monitor.batch, monitor.locator.where())
         inside = bool(threads.calling.depth)
         if inside:
@@ -62,6 +63,14 @@ INSTRUMENTS = (
     Instrument((LossCall, Scored, ScoredInGraph), install),
     Instrument((SignedLoss,), install_signed),
 )
+
+
+def _rename_reduction(options: dict[str, Any]) -> None:
+    """Say the reduction by its name of today, where the script says it by those that torch had before."""
+    averages, reduces = options.pop("size_average", None), options.pop("reduce", None)
+    if averages is not None or reduces is not None:
+        summed = "sum" if averages is not None and not averages else "mean"
+        options["reduction"] = "none" if reduces is not None and not reduces else summed
 
 
 def _parameters(functions: Iterable[str]) -> dict[str, tuple[str, ...]]:

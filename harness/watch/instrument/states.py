@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.watch.events import Load, LoadBegins, Save, StateAsked
+from harness.watch.events import Load, LoadBegins, Renamed, Save, StateAsked
 from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
@@ -77,6 +77,16 @@ def install(threads: Session, patches: Patches) -> None:
     patches.wrap(torch, "load", functools.partial(_read, threads, "f"))
 
 
+def install_renames(threads: Session, patches: Patches) -> None:
+    def renamed(value: Any, *args: Any, **kwargs: Any) -> None:
+        source, target = (_path([*args[at : at + 1], kwargs.get(name)][0]) for at, name in ((0, "src"), (1, "dst")))
+        if (monitor := threads.current()) and source is not None and target is not None:
+            monitor.emit(Renamed(source, target))
+
+    for name in ("rename", "replace"):
+        patches.after(os, name, renamed)
+
+
 def _read(threads: Session, keyword: str, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Read tensors from a file, and keep its name: a state that is loaded next is from there."""
     found = original(*args, **kwargs)
@@ -87,6 +97,7 @@ def _read(threads: Session, keyword: str, original: Original, args: tuple[Any, .
 
 INSTRUMENTS = (
     Instrument((LoadBegins, Load, Save, StateAsked), install),
+    Instrument((Renamed,), install_renames),
     Instrument((Save,), install_safetensors, "safetensors.torch"),
 )
 

@@ -43,15 +43,17 @@ class _Calls:
         """Call a module that is no part of another, or a pretrained model within a module of the script's own."""
         threads, calling, (module, *args) = self.threads, self.threads.calling, given
         if not calling.depth:
-            calling.within_own, calling.losses = not _has_config(module), []
+            calling.within_own, calling.losses, calling.parts = not _has_config(module), [], {id(module): module}
         calling.depth += 1
         try:
             output = call(module, *args, **kwargs)
         finally:
             calling.depth -= 1
         losses: list[LossCall] = []
-        if not calling.depth:
+        parts: dict[int, nn.Module] = {}
+        if not calling.depth:  # what was called is not kept any longer than its event
             losses, calling.losses = calling.losses, losses
+            parts, calling.parts = calling.parts, parts
         is_model = (
             calling.depth or next(nn.Module.named_parameters(module), None) is not None
         )  # a class may have its own
@@ -60,7 +62,7 @@ class _Calls:
             if calling.depth:
                 monitor.inner_forward(module, tuple(args), dict(kwargs), output)
             elif is_model:  # and no loss, transform of data, or replica of DataParallel
-                monitor.forward(module, tuple(args), dict(kwargs), output, losses, unhooked=unhooked)
+                monitor.forward(module, tuple(args), dict(kwargs), output, losses, parts.values(), unhooked=unhooked)
             for each in losses:
                 monitor.score(each)
         return output
@@ -69,6 +71,7 @@ class _Calls:
         """Whether a call of a module is told of."""
         calling = self.threads.calling
         if calling.depth:
+            calling.parts[id(module)] = module
             return calling.within_own and hasattr(type(module), "base_model_prefix") and not is_traced()
         if is_traced() or _is_redirected(module) or self.is_part(module, caller := sys._getframe(CALLER)):
             return False
@@ -79,8 +82,9 @@ class _Calls:
     def is_part(self, module: nn.Module, frame: FrameType) -> bool:
         """Whether a module is called in the forward of another that a script called by itself, ``model.forward(...)``.
 
-        That is no call of the other, which is seen by its parts only: from its next one on it is told of. A method that
-        was taken from a model before goes on as it was, and then, in later updates, its parts are told of.
+        That is no call of the other, which is seen by its parts only where nothing had announced it (`expect_forward`):
+        from its next one on it is told of. A method that was taken from a model before goes on as it was, and then, in
+        later updates, its parts are told of.
         """
         whole = _whose_forward_calls(module, frame)
         if whole is None or "forward" in vars(whole) or isinstance(whole, torch.jit.ScriptModule):
@@ -90,6 +94,14 @@ class _Calls:
             if (monitor := self.threads.current()) and monitor.batch is not None:
                 monitor.batch.of.forwards += 1  # of which only the parts are seen
         return self.by_forward.setdefault(type(whole), self.threads.updates_made) == self.threads.updates_made
+
+    def expect_forward(self, module: nn.Module) -> bool:
+        """Watch for it before the first call, where a script asks for the parameters of its model and has a call of
+        some forward. It is nothing to tell of."""
+        caller = sys._getframe(CALLER)
+        if not self.threads.calling.depth and type(module) not in self.called and self.threads.locator.is_users(caller):
+            self.expect_forward_of(type(module), caller)
+        return False
 
     def expect_forward_of(self, model: type[nn.Module], frame: FrameType | None) -> None:
         """Watch for it from the first call on, where the file that calls a model has a call of some forward, too."""
@@ -118,6 +130,8 @@ def install(threads: Session, patches: Patches) -> None:
     on its slow path, and only few calls are told of."""
     calls = _Calls(threads, patches)
     patches.wrap_calls(nn.Module, "__call__", calls.told, where=calls.is_told)
+    for name in ("parameters", "named_parameters"):
+        patches.wrap_calls(nn.Module, name, calls.told, where=calls.expect_forward)
 
 
 INSTRUMENTS = (Instrument((Forward, InnerForward, PassEnds, Scored, ScoredInGraph), install),)
@@ -146,9 +160,7 @@ def _is_redirected(module: nn.Module) -> bool:
 def _whose_forward_calls(module: nn.Module, frame: FrameType | None) -> nn.Module | None:
     """The outermost module of which a part is called in its forward, where that was not reached by a call of it."""
     whole = None
-    for _ in range(FRAMES):
-        if frame is None:
-            break
+    while frame is not None:
         code = frame.f_code
         if code.co_name == REDIRECTED:
             break

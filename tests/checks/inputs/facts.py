@@ -30,7 +30,7 @@ from harness.watch.checks.inputs.tokens import (
     WrongMaskedLabels,
     WrongSegmentIds,
 )
-from harness.watch.events import Forward
+from harness.watch.events import Forward, LossCall
 from harness.watch.facts.classes import (
     ClassesDifferentiated,
     LabelsOverTraining,
@@ -99,6 +99,17 @@ def masked(labels: list[int]) -> TokensGiven:
     return given(ids=MASKED, labels=torch.tensor([labels]))
 
 
+HIDDEN = torch.tensor([[-100]])
+ONE_LABEL = torch.tensor([[-100, 4, -100, -100, -100, -100, -100, -100]])
+
+
+def with_own_loss(labels: torch.Tensor, targets: torch.Tensor) -> TokensGiven:
+    """Of a model that computes its loss of these targets itself."""
+    fact, logits = given(ids=MASKED, labels=labels), torch.zeros(targets.numel(), 10)
+    call = LossCall("cross_entropy", logits, targets.flatten(), {}, logits.sum(), None, "train.py:7")
+    return replace(fact, forward=replace(fact.forward, losses=[call]))
+
+
 def losses(*ahead: int) -> TokensTaught:
     counted = torch.ones(2, 8, dtype=torch.bool)
     return TokensTaught(losses=[TokenLoss(forward(), None, IDS, 1, each, counted) for each in ahead])
@@ -153,6 +164,10 @@ CASES = [
     ),
     Case(WrongMaskedLabels, masked([2, 5, 3, 6, 3, 9, 8, 7]), "8 of 8 tokens are labelled; most of them"),
     Case(WrongMaskedLabels, given(labels=IDS), NOTHING_TO_JUDGE),
+    Case(WrongMaskedLabels, with_own_loss(MASKED, MASKED[:, 1:]), NOTHING_TO_JUDGE),
+    Case(WrongMaskedLabels, with_own_loss(MASKED, torch.cat([MASKED[:, 1:], HIDDEN], dim=1)), NOTHING_TO_JUDGE),
+    Case(WrongMaskedLabels, with_own_loss(MASKED, MASKED), "the labels at the masked positions are the mask token"),
+    Case(WrongMaskedLabels, with_own_loss(ONE_LABEL, ONE_LABEL[:, 1:2]), "are the mask token itself"),
     Case(WrongSegmentIds, pairs(TYPES), HELD),
     Case(WrongSegmentIds, pairs(), "it gets no token_type_ids"),
     Case(WrongSegmentIds, pairs(torch.zeros_like(IDS)), "token_type_ids of pairs are [0], and do not change"),

@@ -37,6 +37,13 @@ SMALL_PART = "too few parameters without gradients to tell them from unused ones
 CASES = [
     Case(CutOff, TensorsHeld(tensors=8), HELD),
     Case(CutOff, TensorsHeld(tensors=0), NOTHING_TO_JUDGE),
+    Case(CutOff, TensorsHeld(tensors=8, left_out=2, share_left_out=0.1), HELD),
+    Case(
+        CutOff,
+        TensorsHeld(tensors=8, left_out=3, shown_left_out="a.weight of Net"),
+        "3 of 8 trainable tensors in the optimizer never get a gradient, because the modules that they are in are",
+    ),
+    Case(CutOff, TensorsHeld(tensors=8, left_out=1, share_left_out=0.5), "are never called"),
     Case(CutOff, TensorsHeld(tensors=8, without_gradient=1, any_cut_off=True), NothingToJudge(SMALL_PART)),
     Case(
         CutOff,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ def linear(end: int, peak: float = 1e-3) -> Callable[[int], float]:
 
 
 TO_ZERO = linear(100)
+PLATEAU = BAD.with_name("bad_plateau.py")
+BY_A_LIBRARY = "a library may step it after an evaluation that a shortened pass does not come to"
 
 
 def over(
@@ -60,6 +63,13 @@ RISES: dict[str, Any] = {"end": None, "rate": lambda step: 1e-3 * min(step / 100
 WARMUP_UNSEEN = NothingToJudge("no schedule of eight steps or more that can be computed ahead")
 
 RAMP = [0.001 * part for part in range(21)]
+
+
+def plateau(where: str, *, steps: int = 0, shortened: bool = False) -> ScheduleOver:
+    """One that waits for a metric, in a script whose every line that steps something was come to."""
+    about = {"stepped_at": {f"{PLATEAU}:17"}, "shortened": shortened}
+    fact = over(None, rate=None, steps=steps, training=about)
+    return replace(fact, seen=replace(fact.seen, name="ReduceLROnPlateau"), where=where)
 
 
 def by_hand(rates: list[float], updates: int = 100, made_with: float = 0.1, falls: bool = False) -> RatesByHand:
@@ -121,6 +131,11 @@ CASES = [
     ),
     Case(NeverStepped, over(steps=0, rate=lambda step: 1e-3), HELD),
     Case(NeverStepped, over(steps=0, training={"known": False}), HELD),
+    Case(NeverStepped, plateau(f"{PLATEAU}:9"), "ReduceLROnPlateau was never stepped in 100 updates"),
+    Case(NeverStepped, plateau(f"{PLATEAU}:9", shortened=True), "ReduceLROnPlateau was never stepped in 100 updates"),
+    Case(NeverStepped, plateau(f"{PLATEAU}:10"), "ReduceLROnPlateau was never stepped in 100 updates"),
+    Case(NeverStepped, plateau(f"{PLATEAU}:10", shortened=True), NothingToJudge(BY_A_LIBRARY)),
+    Case(NeverStepped, plateau(f"{PLATEAU}:9", steps=3), HELD),
     Case(SteppedBeforeUpdate, over(before=[0, 1]), HELD),
     Case(SteppedBeforeUpdate, over(before=[1, 2]), "the scheduler was stepped before the first update"),
     Case(SteppedInWrongUnit, over(), HELD),

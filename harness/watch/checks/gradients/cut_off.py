@@ -26,7 +26,8 @@ class CutOff(Check):
 
     ## When it is right
     Frozen parameters, and small parts of a model that its loss does not use (a pooler, a second head), are not
-    reported, unless they are a member that none of several blocks of the script's own uses. Neither are gradients of 0
+    reported, unless they are a member that none of several blocks of the script's own uses. Larger modules that are
+    never called are a warning: a configuration may leave them out. Not reported are gradients of 0
     that come from a term of the loss with a weight of 0, or a layer that is kept beside the `nn.TransformerEncoder`
     that was made of copies of it.
 
@@ -56,6 +57,15 @@ class CutOff(Check):
                 observed=f"{fact.in_each} never gets a gradient in any of {fact.blocks} blocks, whose other members do",
                 update=1,
                 hint=f"Call {fact.in_each.split()[0]} in the block's forward, or remove it from the block.",
+            )
+        if fact.left_out > most * fact.tensors or fact.share_left_out > most:
+            return Found(
+                expected="a gradient for every trainable parameter",
+                observed=f"{fact.left_out} of {fact.tensors} trainable tensors in the optimizer never get a gradient, "
+                f"because the modules that they are in are never called: {fact.shown_left_out}",
+                update=1,
+                hint="Call these modules in the model's forward, or remove them from the model.",
+                may_be_meant=True,
             )
         if fact.any_cut_off:
             return NothingToJudge("too few parameters without gradients to tell them from unused ones")

@@ -6,6 +6,7 @@ import torch
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import positional
+from harness.watch.facts.labels_given import predicts_in_place
 from harness.watch.facts.next_tokens import IGNORED
 from harness.watch.facts.padding import LeftPadded
 from harness.watch.facts.tokens import Segments, TokensGiven, trailing
@@ -87,7 +88,8 @@ class WrongMaskedLabels(Check):
     Copy the ids before you mask them, and set the labels of all other positions to -100.
 
     ## When it is right
-    Masks over more than 30% of the tokens are not reported: diffusion over tokens predicts all of them.
+    Masks over more than 30% of the tokens are not reported: diffusion over tokens predicts all of them. Neither is a
+    model that predicts the next token, and whose tokenizer has a mask token all the same.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/data_collator
@@ -101,6 +103,8 @@ class WrongMaskedLabels(Check):
     def judge(self, fact: TokensGiven) -> Verdict:
         ids, labels, mask = fact.ids, fact.forward.tensors.get("labels"), fact.mask
         if labels is None or labels.shape != ids.shape or mask is None or not (ids == mask).any():
+            return NOTHING_TO_JUDGE
+        if not predicts_in_place(fact.forward, labels):
             return NOTHING_TO_JUDGE
         counted = labels != IGNORED
         if (ids == mask).float().mean() > MOST_MASKED:

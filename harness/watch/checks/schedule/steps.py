@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import linecache
 import re
+from typing import Any
 
 from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
 from harness.watch.facts.scheduler_ledger import FEWEST_IDLE, NOT_AHEAD, ScheduleOver
@@ -74,7 +75,8 @@ class NeverStepped(Check):
     the highest value, to the end; with a warmup it is 0, or close to it, and the model learns nothing.
 
     ## What to do
-    Call scheduler.step() after optimizer.step(), once per update, or once per epoch if its length is in epochs.
+    Call scheduler.step() after optimizer.step(), once per update, or once per epoch if its length is in epochs; a
+    ReduceLROnPlateau wants the metric, after each evaluation.
 
     `accelerator.prepare` returns a scheduler that still has to be stepped. Trainer steps the one that it gets.
 
@@ -91,16 +93,25 @@ class NeverStepped(Check):
 
     def judge(self, fact: ScheduleOver) -> Verdict:
         seen, training = fact.seen, fact.training
-        if not fact.drives or seen.steps or seen.name == "ReduceLROnPlateau" or not training.known:
+        if not fact.drives or seen.steps or not training.known:
             return HELD
+        by_metric = seen.name == "ReduceLROnPlateau"
+        if by_metric and training.shortened and not self._is_made_by_the_script(fact):
+            return NothingToJudge("a library may step it after an evaluation that a shortened pass does not come to")
         trained = training.epochs or seen.updates >= FEWEST_UPDATES
         if not trained or fact.is_flat() or self._may_step_later(fact):
             return HELD
         return Found(
-            expected="scheduler.step() after each update or each epoch",
+            expected="scheduler.step(loss) after each evaluation"
+            if by_metric
+            else "scheduler.step() after each update or each epoch",
             observed=f"{seen.name} was never stepped in {seen.updates} updates",
             update=1,
         )
+
+    def _is_made_by_the_script(self, fact: ScheduleOver) -> bool:
+        file, _, line = (fact.where or "").rpartition(":")
+        return line.isdigit() and fact.seen.name in linecache.getline(file, int(line))
 
     def _may_step_later(self, fact: ScheduleOver) -> bool:
         """Whether some line that calls a step() was not come to.
@@ -188,7 +199,7 @@ class SteppedInWrongUnit(Check):
         each = seen.steps / seen.updates if seen.updates else 1.0
         # As many times an update as its length was exceeded: the unit explains it.
         by_unit = abs(each * (seen.end or 0) - seen.planned) <= fact.allowed()
-        said = {"expected": seen.expected_length, "observed": unit}
+        said: dict[str, Any] = {"expected": seen.expected_length, "observed": unit}
         if each > STEPS_AN_UPDATE and not by_unit and fact.makes_a_pass_more():
             said = seen.pass_more
         update = min((seen.end or 0) + 1, fact.at.updates_made)
