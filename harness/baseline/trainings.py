@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
+from harness.baseline.formerly import fact_today
 from harness.describe.lines import BITS
 from harness.describe.page import ORDER, Description
 from harness.errors import CannotTry
@@ -369,7 +370,7 @@ def read(path: Path, name: str) -> StoredTraining:
         try:
             if not equals:
                 raise ValueError("no KEY = VALUE")
-            facts[key] = json.loads(value)
+            facts[key] = fact_today(key, json.loads(value))
         except ValueError as error:
             raise CannotTry(f"baseline {path}, line {number}: {error}; restore it, or record it anew") from error
         if comment is not None:

@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from harness.watch.facts.formula import STREAMS, Formula, formula
+
 Confusion = npt.NDArray[np.int64]
 """(classes, classes): how many targets of each class, in rows, were taken for each, in columns."""
 
@@ -20,16 +22,7 @@ classes are taken from what the model says."""
 RATES = ("accuracy", "error rate", "precision", "recall", "f1", "iou")
 """Kinds of values between 0 and 1, which may be given in per cent."""
 
-
-BEFORE = "that of the evaluation before"
-
-STREAMS = {
-    "hits": "targets",
-    "among_five": "targets that are among the five likeliest",
-    "agrees": "numbers that were compared",
-}
-"""What is counted as right: the likeliest class by the labels that are known, one of the five likeliest, and what the
-script itself compared."""
+BEFORE = formula("evaluation-before")
 
 
 @dataclass(frozen=True)
@@ -57,7 +50,8 @@ class Part:
     """The same of what it says."""
     confusion: Confusion | None = None
     otherwise: Mapping[str, tuple[int, int, Confusion | None]] = field(default_factory=dict)
-    """Hits, targets and confusion where classes are taken by mistake in another way, by how."""
+    """Hits, targets and confusion where classes are taken by mistake in another way, by how
+    (:data:`harness.watch.facts.formula.OTHERWISE`)."""
 
 
 def part_of(taken: Sequence[int], true: Sequence[int]) -> Part:
@@ -128,7 +122,7 @@ class Value(NamedTuple):
     """A number that an evaluation gives."""
 
     kind: str
-    formula: str
+    formula: Formula
     value: float
     steps: float = math.inf
     """How many values it can have: hits of ten rows are eleven."""
@@ -138,7 +132,7 @@ class Mistake(NamedTuple):
     """A number that an evaluation gives by mistake."""
 
     kind: str
-    formula: str
+    formula: Formula
     value: float
     group: Group
     right: float
@@ -150,12 +144,12 @@ class Mistake(NamedTuple):
 
 def values(tally: Tally) -> Iterator[Value]:
     """What an evaluation comes to, by every formula that is right."""
-    for hits, of, what in _hits(tally.parts):
-        if what == STREAMS["agrees"] and tally.compared_twice:
+    for hits, of, stream in _hits(tally.parts):
+        if stream == "agrees" and tally.compared_twice:
             continue
-        yield Value("accuracy", f"{hits:,} of {of:,} {what}", hits / of, of)
-        yield Value("error rate", f"{of - hits:,} of {of:,} {what} that are wrong", 1 - hits / of, of)
-        yield Value("count", f"the number of {what} that are right", hits, of)
+        yield Value("accuracy", formula("share", over=stream, hits=hits, targets=of), hits / of, of)
+        yield Value("error rate", formula("errors", over=stream, errors=of - hits, targets=of), 1 - hits / of, of)
+        yield Value("count", formula("number-right", over=stream), hits, of)
     yield from _of_losses(tally.parts)
     yield from _of_regression(tally.parts)
     yield from _of_classes(_confusion(tally.parts))
@@ -170,8 +164,8 @@ def mistakes(tally: Tally) -> Iterator[Mistake]:
             yield from _mistaken_hits(counted, tally, stream)
     if tally.compared_twice:
         hits, of = (sum(counts) for counts in zip(*_counted(parts, "agrees"), strict=True))
-        formula = f"{hits} of {of} comparisons, though there are {tally.rows} rows: some fill up the last batch"
-        yield Mistake("accuracy", formula, hits / of, "rows", math.nan, of)
+        twice = formula("compared-twice", hits=hits, targets=of, rows=tally.rows or 0)
+        yield Mistake("accuracy", twice, hits / of, "rows", math.nan, of)
     if all(each.loss is not None for each in parts):
         yield from _mistaken_losses([(each.loss or 0.0, each.targets) for each in parts], tally)
     yield from _mistaken_names(tally)
@@ -186,10 +180,10 @@ def _counted(parts: Sequence[Part], stream: str) -> list[tuple[int, int]]:
 
 
 def _hits(parts: Sequence[Part]) -> Iterator[tuple[int, int, str]]:
-    for stream, what in STREAMS.items():
+    for stream in STREAMS:
         counted = _counted(parts, stream)
         if of := sum(number for _, number in counted):
-            yield sum(hits for hits, _ in counted), of, what
+            yield sum(hits for hits, _ in counted), of, stream
 
 
 def _mistaken_hits(counted: list[tuple[int, int]], tally: Tally, stream: str) -> Iterator[Mistake]:
@@ -197,28 +191,24 @@ def _mistaken_hits(counted: list[tuple[int, int]], tally: Tally, stream: str) ->
     right, (last, rows) = hits / of, counted[-1]
     noise = math.sqrt(right * (1 - right) / of)
 
-    def mistake(formula: str, value: float, group: Group = "rows", steps: float = of) -> Mistake:
-        return Mistake("accuracy", formula, value, group, right, steps, noise)
+    def mistake(by: Formula, value: float, group: Group = "rows", steps: float = of) -> Mistake:
+        return Mistake("accuracy", by, value, group, right, steps, noise)
 
-    if len(counted) > 1:
-        yield mistake(f"that of the last batch alone, {last} of its {rows}", last / rows, steps=rows)
-        yield mistake(
-            f"hits without those of the last batch, {hits - last} of {of - rows}", (hits - last) / (of - rows)
-        )
-        yield mistake(f"hits of the last batch alone, divided by all {of} targets", last / of)
-        mean = sum(one / many for one, many in counted) / len(counted)
-        yield mistake(f"the mean of the accuracies of {len(counted)} batches", mean, "batches", math.inf)
-        yield mistake(f"the accuracies of {len(counted)} batches added up", mean * len(counted), steps=math.inf)
-        yield mistake(f"hits divided by the number of batches, {hits} by {len(counted)}", hits / len(counted))
-    if tally.size and tally.size * len(counted) != of:
-        yield mistake(
-            f"hits divided by {tally.size * len(counted)}, as if all {len(counted)} batches had {tally.size} rows",
-            hits / (tally.size * len(counted)),
-        )
+    if (batches := len(counted)) > 1:
+        yield mistake(formula("last-batch", hits=last, rows=rows), last / rows, steps=rows)
+        without = formula("without-last-batch", hits=hits - last, targets=of - rows)
+        yield mistake(without, (hits - last) / (of - rows))
+        yield mistake(formula("last-batch-by-all", targets=of), last / of)
+        mean = sum(one / many for one, many in counted) / batches
+        yield mistake(formula("mean-of-accuracies", batches=batches), mean, "batches", math.inf)
+        yield mistake(formula("accuracies-added", batches=batches), mean * batches, steps=math.inf)
+        yield mistake(formula("by-batches", hits=hits, batches=batches), hits / batches)
+    if tally.size and (whole := tally.size * batches) != of:
+        yield mistake(formula("as-if-whole", rows=whole, batches=batches, size=tally.size), hits / whole)
     if (places := sum(each.places for each in tally.parts)) != of and stream == "hits":
-        yield mistake(f"hits divided by all {places} places, ignored ones among them", hits / places)
+        yield mistake(formula("by-all-places", places=places), hits / places)
     for other in sorted(tally.others - {of}):
-        yield mistake(f"hits divided by {other}, the length of something else", hits / other)
+        yield mistake(formula("by-another-length", length=other), hits / other)
     yield from _of_earlier(tally, stream, hits, of, mistake)
 
 
@@ -230,8 +220,9 @@ def _of_earlier(tally: Tally, stream: str, hits: int, of: int, mistake: Callable
     if before and before[-1][1]:
         yield mistake(BEFORE, before[-1][0] / before[-1][1])
     all_hits, all_of = hits + sum(each for each, _ in before), of + sum(each for _, each in before)
-    yield mistake(f"that of all {len(before) + 1} evaluations together", all_hits / all_of, steps=all_of)
-    yield mistake(f"hits of all {len(before) + 1} evaluations, divided by the targets of one", all_hits / of)
+    together = formula("all-evaluations", evaluations=len(before) + 1)
+    yield mistake(together, all_hits / all_of, steps=all_of)
+    yield mistake(formula("all-evaluations-by-one", evaluations=len(before) + 1), all_hits / of)
 
 
 def _of_losses(parts: Sequence[Part]) -> Iterator[Value]:
@@ -242,12 +233,13 @@ def _of_losses(parts: Sequence[Part]) -> Iterator[Value]:
     if not of:
         return
     total, means = sum(loss * targets for loss, targets in losses), sum(loss for loss, _ in losses)
-    yield Value("loss", f"the mean over {of:,} targets", total / of)
-    yield Value("loss", f"the sum over {of:,} targets", total)
-    yield Value("loss", f"the losses of {len(losses)} batches added up", means)
-    yield Value("perplexity", f"the exponential of the mean over {of:,} targets", exp(total / of))
+    mean = formula("mean", targets=of)
+    yield Value("loss", mean, total / of)
+    yield Value("loss", formula("sum", targets=of), total)
+    yield Value("loss", formula("batches-added", batches=len(losses)), means)
+    yield Value("perplexity", formula("exponential", mean), exp(total / of))
     if len(losses) > 1:  # of which metrics::mean-of-means judges those that matter
-        yield Value("loss", f"the mean of the means of {len(losses)} batches", means / len(losses))
+        yield Value("loss", formula("mean-of-means", batches=len(losses)), means / len(losses))
 
 
 def _mistaken_losses(losses: list[tuple[float, int]], tally: Tally) -> Iterator[Mistake]:
@@ -259,33 +251,31 @@ def _mistaken_losses(losses: list[tuple[float, int]], tally: Tally) -> Iterator[
     spread = math.sqrt(sum((loss - mean) ** 2 for loss, _ in losses) / len(losses))
     noise = max(spread / math.sqrt(batches), 0.01 * abs(right))
 
-    def mistake(formula: str, value: float) -> Iterator[Mistake]:
-        yield Mistake("loss", formula, value, "rows", right, noise=noise)
-        yield Mistake(
-            "perplexity", f"the exponential of {formula}", exp(value), "rows", exp(right), noise=noise * exp(right)
-        )
+    def mistake(by: Formula, value: float) -> Iterator[Mistake]:
+        yield Mistake("loss", by, value, "rows", right, noise=noise)
+        exponential = formula("exponential", by)
+        yield Mistake("perplexity", exponential, exp(value), "rows", exp(right), noise=noise * exp(right))
 
     if batches > 1:
         perplexities = sum(exp(loss) for loss, _ in losses) / batches
-        for formula, value in (
-            (f"the exponential of the mean of the means of {batches} batches", exp(mean)),
-            (f"the mean of the perplexities of {batches} batches", perplexities),
+        for by, value in (
+            (formula("exponential", formula("mean-of-means", batches=batches)), exp(mean)),
+            (formula("mean-of-perplexities", batches=batches), perplexities),
         ):
-            yield Mistake("perplexity", formula, value, "batches", exp(right), noise=noise * exp(right))
-        yield from mistake("the loss of the last batch alone", losses[-1][0])
-        yield from mistake(f"the batches' means, added up and divided by {of} targets", means / of)
-        yield from mistake(f"the sum over all targets, divided by {batches} batches", total / batches)
+            yield Mistake("perplexity", by, value, "batches", exp(right), noise=noise * exp(right))
+        yield from mistake(formula("last-batch-loss"), losses[-1][0])
+        yield from mistake(formula("means-by-targets", targets=of), means / of)
+        yield from mistake(formula("sum-by-batches", batches=batches), total / batches)
     for other in sorted(tally.others - {of, batches}):
-        yield from mistake(
-            f"the batches' means, added up and divided by {other}, the length of something else", means / other
-        )
-        yield from mistake(f"the sum over all targets, divided by {other}, the length of something else", total / other)
+        yield from mistake(formula("means-by-another-length", length=other), means / other)
+        yield from mistake(formula("sum-by-another-length", length=other), total / other)
     before = [list(_of_losses(each.parts))[:1] for each in tally.earlier]
     if before and before[-1]:
         yield from mistake(BEFORE, before[-1][0].value)
     if all(before):
         every = [part for each in (*tally.earlier, tally) for part in each.parts]
-        yield from mistake(f"that of all {len(before) + 1} evaluations together", next(_of_losses(every)).value)
+        together = formula("all-evaluations", evaluations=len(before) + 1)
+        yield from mistake(together, next(_of_losses(every)).value)
 
 
 def _of_regression(parts: Sequence[Part]) -> Iterator[Value]:
@@ -296,11 +286,11 @@ def _of_regression(parts: Sequence[Part]) -> Iterator[Value]:
         return
     squares, absolutes = sum(each.squares or 0.0 for each in parts), sum(each.absolutes for each in parts)
     first, second = (sum(each.totals[place] for each in parts) for place in (0, 1))
-    yield Value("mse", f"the mean square of {of:,} differences", squares / of)
-    yield Value("rmse", f"the root of the mean square of {of:,} differences", math.sqrt(squares / of))
-    yield Value("mae", f"the mean of {of:,} differences", absolutes / of)
+    yield Value("mse", formula("mean-square", targets=of), squares / of)
+    yield Value("rmse", formula("root-mean-square", targets=of), math.sqrt(squares / of))
+    yield Value("mae", formula("mean-absolute", targets=of), absolutes / of)
     if (variance := second - first**2 / of) > 0:
-        yield Value("r2", f"the explained share of the variance of {of:,} targets", 1 - squares / variance)
+        yield Value("r2", formula("explained-share", targets=of), 1 - squares / variance)
 
 
 def _mistaken_names(tally: Tally) -> Iterator[Mistake]:
@@ -309,31 +299,31 @@ def _mistaken_names(tally: Tally) -> Iterator[Mistake]:
     found = {(each.kind, each.formula): each.value for each in every}
     many = {(each.kind, each.formula): each.steps for each in every}
     by_kind = {kind: value for (kind, _), value in found.items()}
-    for kind, other, formula in (
-        ("rmse", "mse", "the mean square, without its root"),
-        ("mse", "rmse", "the root of the mean square"),
-        ("mae", "rmse", "the root of the mean square"),
-        ("rmse", "mae", "the mean of the absolute differences"),
+    for kind, other, by in (
+        ("rmse", "mse", "without-root"),
+        ("mse", "rmse", "with-root"),
+        ("mae", "rmse", "with-root"),
+        ("rmse", "mae", "absolute"),
     ):
         if kind in by_kind and other in by_kind:
-            yield Mistake(kind, formula, by_kind[other], "name", by_kind[kind])
+            yield Mistake(kind, formula(by), by_kind[other], "name", by_kind[kind])
     steps = tally.targets
-    for (kind, formula), value in found.items():
+    for (kind, of), value in found.items():
         swapped = {"precision": "recall", "recall": "precision"}.get(kind)
         if swapped is not None:
-            right = found[swapped, formula]
-            yield Mistake(swapped, f"the {kind}, {formula}", value, "name", right, many[kind, formula])
+            exchanged = formula(f"exchanged-{kind}", of)
+            yield Mistake(swapped, exchanged, value, "name", found[swapped, of], many[kind, of])
     first, second = (sum(each.said[place] for each in tally.parts) for place in (0, 1))
     if "r2" in by_kind and (variance := second - first**2 / tally.targets) > 0:
         swapped_r2 = 1 - sum(each.squares or 0.0 for each in tally.parts) / variance
-        formula = "that with what the model says and the targets in each other's place"
-        yield Mistake("r2", formula, swapped_r2, "name", by_kind["r2"])
+        yield Mistake("r2", formula("exchanged-r2"), swapped_r2, "name", by_kind["r2"])
     rates = [part for part in tally.parts if part.squares is not None]
     if len(rates) == len(tally.parts) > 1:
         roots = sum(math.sqrt((each.squares or 0.0) / each.targets) for each in rates) / len(rates)
         right = by_kind.get("rmse", roots)
         noise = 0.01 * right
-        yield Mistake("rmse", f"the mean of the roots of {len(rates)} batches", roots, "batches", right, noise=noise)
+        of_roots = formula("mean-of-roots", batches=len(rates))
+        yield Mistake("rmse", of_roots, roots, "batches", right, noise=noise)
     confusions = [part.confusion for part in tally.parts]
     if len(confusions) > 1 and all(each is not None for each in confusions):
         of_batches = [
@@ -343,8 +333,8 @@ def _mistaken_names(tally: Tally) -> Iterator[Mistake]:
             if (whole := found.get(key)) is not None:
                 mean = sum(each[key] for each in of_batches) / len(of_batches)
                 noise = math.sqrt(max(whole * (1 - whole), 0) / steps)
-                formula = f"the mean of {len(of_batches)} batches' values, {key[1]}"
-                yield Mistake(key[0], formula, mean, "batches", whole, noise=noise)
+                of_values = formula("mean-of-values", key[1], batches=len(of_batches))
+                yield Mistake(key[0], of_values, mean, "batches", whole, noise=noise)
 
 
 def _taken_otherwise(parts: Sequence[Part]) -> Iterator[Mistake]:
@@ -357,11 +347,12 @@ def _taken_otherwise(parts: Sequence[Part]) -> Iterator[Mistake]:
         if len(other) != len(parts) or not (of and targets):
             continue
         taken = sum(each for each, _, _ in other)
-        yield Mistake("accuracy", f"{taken} of {targets}, {how}", taken / targets, "taken", hits / of, targets)
+        share = formula("share", over="hits", hits=taken, targets=targets)
+        yield Mistake("accuracy", formula(how, share), taken / targets, "taken", hits / of, targets)
         confusions = [each for _, _, each in other if each is not None]
         for each in _of_classes(_added(confusions) if len(confusions) == len(other) else None):
-            formula = f"that {each.formula}, {how}"
-            yield Mistake(each.kind, formula, each.value, "taken", right[each.kind, each.formula], each.steps)
+            otherwise = formula(how, each.formula)
+            yield Mistake(each.kind, otherwise, each.value, "taken", right[each.kind, each.formula], each.steps)
 
 
 def _confusion(parts: Sequence[Part]) -> Confusion | None:
@@ -393,15 +384,15 @@ def _of_classes(confusion: Confusion | None) -> Iterator[Value]:
         fractions = of**2 / 3 + 1  # about as many different ones have denominators up to this
         for number, value in enumerate(by_class):
             steps = float(true[number]) if kind == "recall" else fractions
-            yield Value(kind, f"of class {number}", float(value), steps)
-        yield Value(kind, "macro", float(by_class[there].mean()))
-        yield Value(kind, "weighted", float((by_class * true).sum() / of))
-        yield Value(kind, "micro", float(right.sum() / of), of)
-    yield Value("accuracy", "balanced over the classes", float(recall[true > 0].mean()))
+            yield Value(kind, formula("class", number=number), float(value), steps)
+        yield Value(kind, formula("macro"), float(by_class[there].mean()))
+        yield Value(kind, formula("weighted"), float((by_class * true).sum() / of))
+        yield Value(kind, formula("micro"), float(right.sum() / of), of)
+    yield Value("accuracy", formula("balanced"), float(recall[true > 0].mean()))
     covariance = right.sum() * of - (taken * true).sum()
     scale = math.sqrt(float(of**2 - (taken**2).sum()) * float(of**2 - (true**2).sum()))
     if scale > 0:
-        yield Value("mcc", "of all classes", float(covariance) / scale)
+        yield Value("mcc", formula("all-classes"), float(covariance) / scale)
 
 
 def exp(value: float) -> float:

@@ -32,10 +32,10 @@ from harness.watch.events import (
 )
 from harness.watch.facts.batches import LABELS
 from harness.watch.facts.datasets import length
+from harness.watch.facts.formula import AVERAGES, Formula, formula
 from harness.watch.facts.formulas import (
     BEFORE,
     RATES,
-    STREAMS,
     Confusion,
     Group,
     Mistake,
@@ -117,9 +117,9 @@ class NumberReported(Fact):
     number: float
     """The latest."""
     rounds: int = 1
-    formula: str | None = None
+    formula: Formula | None = None
     """The right one that gives it."""
-    mistake: str | None = None
+    mistake: Formula | None = None
     """The mistaken one that gives it, where no right one does."""
     group: Group = "rows"
     right: float = math.nan
@@ -133,15 +133,14 @@ class NumberReported(Fact):
         return kind_of(self.name)
 
     @property
-    def pattern(self) -> str | None:
-        """The formula that gives it, right or mistaken, without its numbers."""
-        formula = self.formula or self.mistake
-        return None if formula is None else pattern_of(formula)
+    def by(self) -> Formula | None:
+        """The formula that gives it, right or mistaken."""
+        return self.formula or self.mistake
 
     @property
     def of_training(self) -> bool:
         """Whether it is explained by losses of the training, of which no mistake is tried."""
-        return self.formula is not None and "training" in self.formula
+        return self.formula is not None and self.formula.of_training
 
 
 class Number(NamedTuple):
@@ -250,9 +249,6 @@ class _Evaluation:
         return self.whole or (self.of is not None and self.of.over)
 
 
-AVERAGES = ("macro", "micro", "weighted")
-"""Over the classes."""
-
 LIKE: Mapping[str, frozenset[str]] = {
     "accuracy": frozenset({"accuracy", "count"}),
     "loss": frozenset({"loss", "mse", "rmse", "mae", "perplexity"}),
@@ -278,10 +274,10 @@ class Known(NamedTuple):
 class Round(NamedTuple):
     """One time that a number was reported."""
 
-    right: frozenset[str]
+    right: frozenset[Formula]
     """The formulas that give it."""
     wrong: Mapping[str, tuple[Mistake, float]]
-    """The mistaken ones that do, by what they are but for numbers, with the digits in which they alone do."""
+    """The mistaken ones that do, by their keys, with the digits in which they alone do."""
     formulas: int
     """How many mistaken ones there are."""
 
@@ -310,16 +306,17 @@ class _Training(NamedTuple):
         differences: Any = (one - another for one, another in zip(self, other, strict=True))
         return _Training(*differences)
 
-    def values(self, which: str) -> Iterator[Value]:
+    def values(self, over: str) -> Iterator[Value]:
+        """What it comes to; ``over`` is one of :data:`harness.watch.facts.formula.TRAINED`."""
         if self.of:
-            formula = f"{self.hits:,} of {self.of:,} training rows {which}"
-            yield Value("accuracy", formula, self.hits / self.of, self.of)
+            hits = formula("training-hits", over=over, hits=self.hits, targets=self.of)
+            yield Value("accuracy", hits, self.hits / self.of, self.of)
         if self.number and self.rows:
-            yield Value("loss", f"the mean of the {self.number} training losses {which}", self.total / self.number)
-            yield Value(
-                "loss", f"the mean of the training losses {which} over {self.rows} rows", self.by_rows / self.rows
-            )
-            yield Value("loss", f"the {self.number} training losses {which} added up", self.total)
+            mean = formula("training-mean", over=over, losses=self.number)
+            yield Value("loss", mean, self.total / self.number)
+            by_rows = formula("training-mean-by-rows", over=over, rows=self.rows)
+            yield Value("loss", by_rows, self.by_rows / self.rows)
+            yield Value("loss", formula("training-sum", over=over, losses=self.number), self.total)
 
 
 @dataclass(eq=False)
@@ -509,7 +506,7 @@ class ReportedNumbers(Recogniser):
             if len(place.table) > 1:
                 self._tables[id(place)] = place
             place.moment = self._moment
-            since = list(self._in_all.since(place.before).values("since the last report"))
+            since = list(self._in_all.since(place.before).values("report"))
             place.before = self._in_all
             place.rounds.append(judged(number, known._replace(trained=[*known.trained, *since])))
         if slots:
@@ -543,8 +540,9 @@ class ReportedNumbers(Recogniser):
                 right += (value for parts in latest.groups(tally.parts) for value in values(Tally(parts)))
                 wrong += (each for each in mistakes(tally) if each.group != "rows")
         self._add_up()
-        trained = [Value("loss", "the training loss of the latest batch", self._last)] if self._in_all.number else []
-        return Known(right, [*trained, *self._in_pass.values("of the pass")], wrong, whole)
+        latest_loss = Value("loss", formula("training-loss", over="batch"), self._last)
+        trained = [latest_loss] if self._in_all.number else []
+        return Known(right, [*trained, *self._in_pass.values("pass")], wrong, whole)
 
     def _read_tables(self) -> None:
         """Judge again what was reported once for each evaluation when all of them were over."""
@@ -570,7 +568,7 @@ class ReportedNumbers(Recogniser):
                 wrong += mistakes(tally) if tally.judged else ()
         passes = [*self._passes, self._in_pass]
         if len(passes) == number:
-            trained += passes[row].values("of the pass")
+            trained += passes[row].values("pass")
         return Known(right, trained, wrong, True) if right or trained else None
 
     def _add_up(self) -> None:
@@ -620,7 +618,7 @@ class ReportedNumbers(Recogniser):
         for place in self._places.values():
             lines.setdefault(place.where, []).append(place)
         for places in lines.values():
-            enough = patterns_of(places)
+            enough = keys_of_mistakes(places)
             for fact in (outcome(place, enough) for place in places):
                 if fact is not None:
                     self.tell(fact)
@@ -663,20 +661,17 @@ def _count(
     if classes > 1 and said.shape[:-1] == labels.shape and (labels.dim() == 1 or classes <= MOST_SCORES):
         taken = said.argmax(-1)
         if labels.dim() == 2 and said.shape[1] == said.shape[2]:
-            otherwise["with the likeliest place in the place of the likeliest class"] = said.argmax(1), true
+            otherwise["wrong-axis"] = said.argmax(1), true
         if labels.dim() == 2 and loss is not None and _is_of_next(said, true, loss):
-            otherwise["with each label beside what the model says at its own place, and not before"] = taken, true
-            otherwise["with each label but the first beside what the model says at its own place"] = (
-                taken[:, 1:],
-                true[:, 1:],
-            )
+            otherwise["own-place"] = taken, true
+            otherwise["own-place-but-first"] = taken[:, 1:], true[:, 1:]
             taken, true = taken[:, :-1], true[:, 1:]
     elif said.numel() == labels.numel():
         flat = said.reshape(labels.shape)
         shares = bool(((flat >= 0) & (flat <= 1)).all())
         taken, classes = (flat > (0.5 if shares else 0.0)).long(), 2
         if not shares:
-            otherwise["with a threshold of 0.5 on scores that are no probabilities"] = (flat > 0.5).long(), true
+            otherwise["threshold-of-probabilities"] = (flat > 0.5).long(), true
     else:
         return
     counted.hits, counted.targets, counted.confusion = _hits(taken, true, classes)
@@ -723,37 +718,33 @@ def judged(number: Number, known: Known) -> Round:
     found = frozenset(each.formula for each in fitting if _gives(each.value, each.kind, number))
     average = next((each for each in AVERAGES if each in number.name), None)
     if average is not None and kind in ("f1", "precision", "recall"):
-        meant = [each for each in fitting if each.formula == average]
+        meant = [each for each in fitting if each.formula == formula(average)]
         wrong = [*wrong, *_other_averages(fitting, average)]
         fitting = meant or fitting
         found = frozenset(each.formula for each in fitting if _gives(each.value, each.kind, number))
-    if all(STREAMS["agrees"] in each for each in found) and any(
+    if all(each.over == "agrees" for each in found) and any(
         each.group == "taken" and each.kind == kind and _gives(each.value, each.kind, number) for each in wrong
     ):
         found = frozenset()  # what the script compared is the mistake
     told: dict[str, tuple[Mistake, float]] = {}
     named = kind is not None and known.whole and not OTHERS.search(number.name)
     of_kind = [each for each in wrong if each.kind == kind] if named else []
-    alike = Counter(pattern for pattern, _ in {(pattern_of(each.formula), each.value) for each in of_kind})
+    alike = Counter(key for key, _ in {(each.formula.key, each.value) for each in of_kind})
     for each in of_kind:
         if _gives(each.value, each.kind, number):
-            pattern = pattern_of(each.formula)
-            digits = _digits(number, each.steps) - math.log10(alike[pattern])  # any of the classes would do
-            told[pattern] = each, 0.0 if found else max(0.0, digits)
+            key = each.formula.key
+            digits = _digits(number, each.steps) - math.log10(alike[key])  # any of the classes would do
+            told[key] = each, 0.0 if found else max(0.0, digits)
     return Round(found, told, len(of_kind))
 
 
 def _other_averages(found: list[Value], average: str) -> Iterator[Mistake]:
     """What the other averages over the classes come to, where one is named."""
-    right = next((each.value for each in found if each.formula == average), None)
+    right = next((each.value for each in found if each.formula.kind == average), None)
     for each in found if right is not None else ():
-        if each.formula in AVERAGES and each.formula != average and right is not None:
-            yield Mistake(each.kind, f"the {each.formula} average", each.value, "name", right, each.steps)
-
-
-def pattern_of(formula: str) -> str:
-    """A formula without its numbers, which differ from one evaluation to the next."""
-    return re.sub(r"[\d,.]+", "#", formula)
+        if each.formula.kind in AVERAGES and each.formula.kind != average and right is not None:
+            other = formula("other-average", each.formula)
+            yield Mistake(each.kind, other, each.value, "name", right, each.steps)
 
 
 def _gives(value: float, kind: str, number: Number) -> bool:
@@ -771,20 +762,20 @@ def _digits(number: Number, steps: float) -> float:
     return max(0.0, min(known, MOST_DIGITS, math.log10(steps + 1)))
 
 
-def _explained(place: NumberSeries, pattern: str) -> list[tuple[Mistake, float]]:
+def _explained(place: NumberSeries, key: str) -> list[tuple[Mistake, float]]:
     """The rounds of a number, where one mistaken formula gives it in all of them."""
-    rounds = place.rounds[1:] if pattern == BEFORE else place.rounds  # nothing is before the first
-    return [each.wrong[pattern] for each in rounds] if all(pattern in each.wrong for each in rounds) else []
+    rounds = place.rounds[1:] if key == BEFORE.key else place.rounds  # nothing is before the first
+    return [each.wrong[key] for each in rounds] if all(key in each.wrong for each in rounds) else []
 
 
-def patterns_of(places: list[NumberSeries]) -> set[str]:
-    """The mistaken formulas that explain so many digits of the numbers of one line that it is no chance."""
+def keys_of_mistakes(places: list[NumberSeries]) -> set[str]:
+    """The keys of mistaken formulas that explain so many digits of the numbers of one line that it is no chance."""
     digits: dict[str, float] = {}
     for place in places:
-        for pattern in {each for told in place.rounds for each in told.wrong}:
-            digits[pattern] = digits.get(pattern, 0.0) + sum(sure for _, sure in _explained(place, pattern))
+        for key in {each for told in place.rounds for each in told.wrong}:
+            digits[key] = digits.get(key, 0.0) + sum(sure for _, sure in _explained(place, key))
     formulas = max((each.formulas for place in places for each in place.rounds), default=1)
-    return {pattern for pattern, sure in digits.items() if sure >= EVIDENCE + math.log10(max(1, formulas))}
+    return {key for key, sure in digits.items() if sure >= EVIDENCE + math.log10(max(1, formulas))}
 
 
 def outcome(place: NumberSeries, enough: set[str]) -> NumberReported | None:
@@ -792,14 +783,14 @@ def outcome(place: NumberSeries, enough: set[str]) -> NumberReported | None:
     told = NumberReported(name=place.name, number=place.value, rounds=len(place.rounds), where=place.where)
     known = kind_of(place.name) is not None
     if all(each.right for each in place.rounds):
-        latest = sorted(place.rounds[-1].right)
-        always = set.intersection(*({pattern_of(formula) for formula in each.right} for each in place.rounds))
-        same = [formula for formula in latest if pattern_of(formula) in always]
-        return replace(told, formula=min(same or latest, key=len)) if known else None
-    for pattern in sorted(enough):
-        alone = [(each, digits) for each, digits in _explained(place, pattern) if digits]
-        if alone:
-            last = alone[-1][0]
-            off = max(abs(each.value - each.right) / each.noise if each.noise else math.inf for each, _ in alone)
-            return replace(told, mistake=last.formula, group=last.group, right=last.right, off=off)
+        latest = place.rounds[-1].right
+        always = set.intersection(*({each.key for each in told.right} for told in place.rounds))
+        same = [each for each in latest if each.key in always]
+        return replace(told, formula=min(same or latest, key=lambda each: each.rank)) if known else None
+    explained = [[each for each, digits in _explained(place, key) if digits] for key in enough]
+    alone = min(filter(None, explained), key=lambda mistakes: mistakes[-1].formula.rank, default=[])
+    if alone:
+        last = alone[-1]
+        off = max(abs(each.value - each.right) / each.noise if each.noise else math.inf for each in alone)
+        return replace(told, mistake=last.formula, group=last.group, right=last.right, off=off)
     return told if known else None
