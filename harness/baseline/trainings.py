@@ -88,11 +88,12 @@ class TrainingVerdict:
     where: dict[str, str] = field(default_factory=dict)
     """By section, the user's line."""
     lane: str = ""
-    """How numbers were compared."""
+    """How numbers were compared, or why not."""
     findings: list[Finding] = field(default_factory=list)
     """Errors that the checks found in the run."""
     facts: int = 0
     """How many facts the run had."""
+    numbers_compared: bool = False
 
     @property
     def failed(self) -> bool:
@@ -229,7 +230,12 @@ def verdict(
     if found.changed:
         found.lane = "numbers were not compared: the behaviour is another"
         return found
-    numbers, found.lane = _numbers(stored, now, machine)
+    device, here = stored.fingerprint.get("device"), machine.get("device")
+    if device != here:
+        found.lane = f"numbers were not compared: they were recorded on {device}, and this is {here}"
+        return found
+    found.numbers_compared = True
+    numbers, found.lane = _numbers(stored, now, same)
     if numbers:
         found.changed[NUMBERS] = numbers
     return found
@@ -281,12 +287,8 @@ def is_same_machine(stored: StoredTraining, machine: Mapping[str, Any]) -> bool:
     return all(stored.fingerprint.get(each) == machine.get(each) for each in SAME_MACHINE)
 
 
-def _numbers(stored: StoredTraining, now: Description, machine: Mapping[str, Any]) -> tuple[list[Changed], str]:
-    """The numbers that are too far away, and how they were compared."""
-    same = is_same_machine(stored, machine)
-    if stored.fingerprint.get("device") != machine.get("device"):
-        was, is_now = stored.fingerprint.get("device"), machine.get("device")
-        return [], f"numbers were not compared: they were recorded on {was}, and this is {is_now}"
+def _numbers(stored: StoredTraining, now: Description, same: bool) -> tuple[list[Changed], str]:
+    """The numbers that are too far away, on the same machine or another, and how they were compared."""
     changed = []
     exact = same and not any(each[0] for each in stored.noise.values())
     for key, values in stored.numbers.items():

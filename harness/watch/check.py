@@ -5,8 +5,8 @@ docs/contributing.md walks through the making of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -48,6 +48,8 @@ class Found:
     """Where it is about another update than the fact."""
     hint: str | None = None
     """What to do in this very case, where that is more than the first paragraph of "What to do"."""
+    details: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What a repair must know of it, by name; "case" where a check finds its fault in several."""
 
 
 Verdict = Outcome | NothingToJudge | Found
@@ -115,7 +117,8 @@ class Check(Fault, Onlooker, package=CHECKS):
             where = verdict.where or getattr(fact, "where", None) or monitor.locator.script_place
             at_hand = None if fact.of_run else fact.at.update
             update = at_hand if verdict.update is None else verdict.update
-            monitor.report(self.finding(verdict.expected, verdict.observed, where, update, verdict.hint))
+            finding = self.finding(verdict.expected, verdict.observed, where, update, verdict.hint)
+            monitor.report(replace(finding, details=verdict.details))
 
     def lacks(self) -> str:
         return self._why or f"no {self.needs}"

@@ -114,6 +114,7 @@ def test_the_first_section_that_differs_is_shown_and_the_others_are_named() -> N
     assert "data.train.rows: 60 -> 52" in said
     assert "update differs too" in said
     assert "numbers were not compared" in said
+    assert not found.numbers_compared
     assert "harness baseline accept small data --why TEXT" in said
 
 
@@ -178,6 +179,7 @@ def test_numbers_are_compared_as_far_as_the_machine_allows(
     found = verdict("small", before, run(numbers={"loss": loss, "metric.f1.f1": [0.8]}), machine)
     assert ("numbers" in found.changed) == found.failed == differs
     assert lane in found.lane
+    assert found.numbers_compared == (machine["device"] == MACHINE["device"])
 
 
 def test_a_loss_that_was_no_number_and_is_none_again_is_the_same(tmp_path: Path) -> None:

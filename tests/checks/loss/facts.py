@@ -109,6 +109,9 @@ CASES = [
     Case(NotRawLogits, LossInput(function="cross_entropy", instead="probabilities", numbers=4), HELD),
     Case(NotRawLogits, LossInput(function="cross_entropy", instead="probabilities", numbers=8), "is given probabilit"),
     Case(
+        NotRawLogits, LossInput(function="kl_div", instead="probabilities", numbers=8), "kl_div is given probabilities"
+    ),
+    Case(
         NotRawLogits, LossInput(function="kl_div", takes_logits=False, instead="a softmax", numbers=2), NOTHING_TO_JUDGE
     ),
     Case(TargetsNotProbabilities, call("binary_cross_entropy", torch.zeros(2), [0.0, 1.0]), HELD),
