@@ -25,7 +25,7 @@ from harness.stages.model import PADDING_INVARIANT, evaluated
 from harness.stages.trace import Trace, row_key
 from harness.stages.train import evaluation_loop, in_turn, rows_in_turn, rows_repeated, sign_of_life
 from harness.watch.facts.formula import Formula, formula
-from harness.watch.facts.formulas import Tally, mistakes, part_of, values
+from harness.watch.facts.formulas import Tally, mistakes, part_of, summed, values
 
 STAGE = Stage("evaluate")
 
@@ -192,7 +192,7 @@ def score(name: str, predictions: Sequence[int], references: Sequence[int]) -> f
     0.7777777777777777
     """
     kind, by = FORMULAS[name]
-    found = values(Tally([part_of(predictions, references)]))
+    found = values(Tally(summed([part_of(predictions, references)])))
     return next((each.value for each in found if each.kind == kind and by in (each.formula, None)), 0.0)
 
 
@@ -202,7 +202,7 @@ def by_mistake(run: Run, expected: dict[str, float]) -> Iterator[str]:
     for batch in in_turn(run.evaluation_forwards):
         parts.append(part_of(batch.predictions, references))
         references = references[len(batch.predictions) :]
-    known = list(mistakes(Tally(parts, size=run.recipe.batch_size))) if parts else []
+    known = list(mistakes(Tally(summed(parts), size=run.recipe.batch_size))) if parts else []
     for name, observed in run.metrics.items():
         kind, _ = FORMULAS.get(name, (None, None))
         wrong = not same_score(observed, expected.get(name, math.nan))

@@ -24,7 +24,7 @@ from tqdm import tqdm
 from harness.describe.page import describing
 from harness.watch import watch
 from harness.watch.facts.formula import formula
-from harness.watch.facts.formulas import Part, Tally, mistakes, values
+from harness.watch.facts.formulas import Part, Tally, mistakes, summed, values
 from harness.watch.facts.reported_numbers import kind_of, numbers_in
 
 
@@ -60,15 +60,15 @@ PARTS = [Part(targets=4, places=4, hits=3, loss=0.5), Part(targets=2, places=2, 
 
 
 def test_what_an_evaluation_comes_to() -> None:
-    found = {(each.kind, str(each.formula)): each.value for each in values(Tally(PARTS))}
+    found = {(each.kind, str(each.formula)): each.value for each in values(Tally(summed(PARTS)))}
     assert found["accuracy", "3 of 6 targets"] == 0.5
     assert found["loss", "the mean over 6 targets"] == pytest.approx(1.0)
     assert found["perplexity", "the exponential of the mean over 6 targets"] == pytest.approx(math.e)
 
 
 def test_what_it_comes_to_by_mistake() -> None:
-    before = Tally([Part(targets=4, places=4, hits=1, loss=3.0), Part(targets=2, places=2, hits=1, loss=3.0)])
-    tally = Tally(PARTS, size=4, rows=6, earlier=[before], others=frozenset({30}))
+    before = Tally(summed([Part(4, 4, hits=1, loss=3.0), Part(2, 2, hits=1, loss=3.0)]))
+    tally = Tally(summed(PARTS), size=4, rows=6, earlier=[before], others=frozenset({30}))
     found = {str(each.formula): each.value for each in mistakes(tally) if each.kind in ("accuracy", "loss")}
     assert found["that of the last batch alone, 0 of its 2"] == 0.0
     assert found["the mean of the accuracies of 2 batches"] == pytest.approx(0.375)
@@ -85,7 +85,7 @@ def test_two_classes_have_precision_recall_and_f1() -> None:
     confusion = torch.tensor([[5, 1], [2, 4]]).numpy()
     found = {
         (each.kind, str(each.formula)): each.value
-        for each in values(Tally([Part(12, 12, hits=9, confusion=confusion)]))
+        for each in values(Tally(summed([Part(12, 12, hits=9, confusion=confusion)])))
     }
     assert found["precision", "of class 1"] == pytest.approx(4 / 5)
     assert found["recall", "of class 1"] == pytest.approx(4 / 6)
@@ -93,7 +93,9 @@ def test_two_classes_have_precision_recall_and_f1() -> None:
     assert found["iou", "of class 1"] == pytest.approx(4 / 7)
     assert found["iou", "macro"] == pytest.approx((4 / 7 + 5 / 8) / 2)
     assert found["mcc", "of all classes"] == pytest.approx(18 / math.sqrt(7 * 5 * 6 * 6), rel=1e-6)
-    swapped = [each for each in mistakes(Tally([Part(12, 12, hits=9, confusion=confusion)])) if each.group == "name"]
+    swapped = [
+        each for each in mistakes(Tally(summed([Part(12, 12, hits=9, confusion=confusion)]))) if each.group == "name"
+    ]
     of_class_1 = {each.kind: each.value for each in swapped if each.formula.of == formula("class", number=1)}
     assert of_class_1 == {"precision": pytest.approx(4 / 6), "recall": pytest.approx(4 / 5)}
 
@@ -103,8 +105,8 @@ def test_two_arguments_of_r2_may_change_places() -> None:
     off = (said - true).square().sum().item()
     totals = (true.sum().item(), true.square().sum().item())
     part = Part(4, 4, squares=off, totals=totals, said=(said.sum().item(), said.square().sum().item()))
-    right = {each.kind: each.value for each in values(Tally([part]))}["r2"]
-    swapped = {each.kind: each.value for each in mistakes(Tally([part]))}["r2"]
+    right = {each.kind: each.value for each in values(Tally(summed([part])))}["r2"]
+    swapped = {each.kind: each.value for each in mistakes(Tally(summed([part])))}["r2"]
     assert right == pytest.approx(1 - off / (true - true.mean()).square().sum().item())
     assert swapped == pytest.approx(1 - off / (said - said.mean()).square().sum().item())
 

@@ -14,7 +14,7 @@ from harness import launch
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Reported
 from harness.watch.facts.formula import Formula, formula
-from harness.watch.facts.formulas import Mistake, Part, Tally, Value, exp, mistakes, values
+from harness.watch.facts.formulas import Mistake, Part, Tally, Value, exp, mistakes, summed, values
 from harness.watch.facts.reported_numbers import (
     MOST_PLACES,
     MOST_ROUNDS,
@@ -128,24 +128,27 @@ def _known(by_set: list[list[list[Part]]], made: list[int]) -> Known | None:
     for ranks, latest in zip(by_set, made, strict=False):
         parts = [rank[latest - 1] for rank in ranks if 0 < latest <= len(rank)]
         if len(parts) == len(ranks) > 1:
-            right += values(Tally(parts))
+            right += values(Tally(summed(parts)))
             wrong += _mistaken(parts)
         elif latest:
-            right += (value for part in parts for value in values(Tally([part])))  # one of the ranks evaluates alone
+            right += (
+                value for part in parts for value in values(Tally(summed([part])))
+            )  # one of the ranks evaluates alone
     return Known(right, [], wrong, True) if wrong else None
 
 
 def _mistaken(parts: list[Part]) -> Iterator[Mistake]:
     """What it comes to by mistakes that only several processes make."""
-    whole = {(each.kind, each.formula.key): each.value for each in values(Tally(parts))}
-    for each in values(Tally(parts[:1])):
+    whole_of = Tally(summed(parts))
+    whole = {(each.kind, each.formula.key): each.value for each in values(whole_of)}
+    for each in values(Tally(summed(parts[:1]))):
         right = whole.get((each.kind, each.formula.key), math.nan)
         yield Mistake(each.kind, formula("rank-alone", each.formula), each.value, "rows", right, each.steps)
-    for mistake in mistakes(Tally(parts)):
+    for mistake in mistakes(whole_of):
         if mistake.group == "batches":
             yield mistake._replace(formula=mistake.formula.of_ranks())
     own, of = parts[0].targets, sum(each.targets for each in parts)
-    for value in values(Tally(parts)):
+    for value in values(whole_of):
         times = value.value * of / own if own else math.nan
         by_own = formula("sum-by-own-targets", targets=own)
         if value.kind == "accuracy":

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
-from torch.nn import functional
 
 from harness import launch
 from harness.torch_objects import is_dense
@@ -31,34 +30,26 @@ from harness.watch.events import (
     Scored,
 )
 from harness.watch.facts.batches import LABELS
+from harness.watch.facts.counted_batches import MOST_SCORES, CountedBatch, fetched, read
 from harness.watch.facts.datasets import length
 from harness.watch.facts.formula import AVERAGES, Formula, formula
 from harness.watch.facts.formulas import (
     BEFORE,
     RATES,
-    Confusion,
     Group,
     Mistake,
     Part,
+    Sums,
     Tally,
     Value,
     mistakes,
-    total,
+    summed,
     values,
 )
 from harness.watch.facts.samplers import shares
 
-MOST_PARTS = 16384
-"""Batches of an evaluation that are counted one by one."""
-
-MOST_CLASSES = 20
-"""Classes up to which it is counted which were taken for which."""
-
-MOST_SCORES = 1000
-"""Classes of a token up to which the likeliest is looked for: a vocabulary has more."""
-
-FIVE = 5
-"""Classes among which the right one is with top-5 accuracy. A convention."""
+MOST_WAITING = 64
+"""Batches, or losses, whose tensors are kept where they are until they are read together."""
 
 MOST_GROUPS = 256
 """Calls of one line without a loader of which each is looked at alone. By reasoning: what is given to a model in more
@@ -171,72 +162,65 @@ def kind_of(name: str) -> str | None:
 
 
 @dataclass(eq=False)
-class _Counted:
-    """A batch, as tensors: nobody waits for a GPU until a number is reported."""
-
-    targets: Any = 0
-    places: int = 0
-    hits: torch.Tensor | None = None
-    among_five: torch.Tensor | None = None
-    agrees: tuple[torch.Tensor, int] | None = None
-    loss: torch.Tensor | None = None
-    squares: torch.Tensor | None = None
-    absolutes: torch.Tensor | None = None
-    totals: tuple[torch.Tensor, ...] = ()
-    """Of targets, their squares, what the model says and its squares, the sums."""
-    confusion: torch.Tensor | None = None
-    otherwise: Mapping[str, tuple[torch.Tensor, Any, torch.Tensor | None]] = field(default_factory=dict)
-    """Hits, targets and confusion where classes are taken by mistake in another way."""
-
-    def part(self) -> Part:
-        totals: Any = tuple(float(each) for each in self.totals) or (0.0, 0.0, 0.0, 0.0)
-        return Part(
-            int(self.targets),
-            self.places,
-            None if self.hits is None else int(self.hits),
-            None if self.among_five is None else int(self.among_five),
-            None if self.agrees is None else (int(self.agrees[0]), self.agrees[1]),
-            None if self.loss is None else float(self.loss),
-            None if self.squares is None else float(self.squares),
-            0.0 if self.absolutes is None else float(self.absolutes),
-            totals[:2],
-            totals[2:],
-            _array(self.confusion),
-            {how: (int(hits), int(of), _array(pairs)) for how, (hits, of, pairs) in self.otherwise.items()},
-        )
-
-
-def _array(confusion: torch.Tensor | None) -> Confusion | None:
-    return None if confusion is None else confusion.cpu().numpy()
-
-
-@dataclass(eq=False)
 class _Evaluation:
     """An evaluation: a pass without training, or calls of one line between two updates."""
 
     of: Pass | None
     updates: int
-    batches: dict[int, _Counted] = field(default_factory=dict)
-    """By the number of the batch, or of the forward where there is none."""
-    made: list[Part] = field(default_factory=list)
-    """Of all batches but the latest, which may be counted on."""
+    sums: Sums = field(default_factory=Sums)
+    """Of all batches that are read."""
+    waiting: list[CountedBatch] = field(default_factory=list)
+    """Batches that are not read yet; the latest may be counted on."""
+    number: int = -1
+    """Of the latest batch, or of the forward where there is none."""
+    batches: int = 0
     bases: list[int | None] = field(default_factory=list)
-    """Where there is no loader, of which tensor each batch is a part."""
+    """Where there is no loader, of which tensor each of the first batches is a part."""
+    alone: list[Part] = field(default_factory=list)
+    """Those batches."""
     twice: bool = False
     """Whether a batch was given to the model again."""
     tally: Tally | None = None
     """What it came to, when it was over."""
 
-    def parts(self) -> list[Part]:
-        counted = list(self.batches.values())
-        self.made += [each.part() for each in counted[len(self.made) : -1]]
-        return [*self.made, *(each.part() for each in counted[-1:])]
+    def batch(self, number: int, base: int | None) -> CountedBatch | None:
+        """What the batch of a number is counted in; None where others came after it. ``base``: where it lies."""
+        if number <= self.number:
+            self.twice = True
+            return self.waiting[-1] if number == self.number and self.waiting else None
+        self.number, self.batches = number, self.batches + 1
+        if self.of is None and len(self.bases) <= MOST_GROUPS:
+            self.bases.append(base)
+        if len(self.waiting) >= MOST_WAITING:
+            self._read(self.waiting)
+            self.waiting.clear()
+        self.waiting.append(CountedBatch())
+        return self.waiting[-1]
 
-    def groups(self, parts: list[Part]) -> Iterator[list[Part]]:
+    def _read(self, batches: Sequence[CountedBatch]) -> None:
+        parts = read(batches)
+        self.sums = self.sums.plus(parts)
+        self.alone += parts[: len(self.bases) - len(self.alone)]
+
+    def so_far(self) -> Sums:
+        """What all batches come to."""
+        self._read(self.waiting[:-1])
+        self.waiting = self.waiting[-1:]
+        return self.sums.plus(read(self.waiting))
+
+    def groups(self) -> Iterator[Sums]:
         """Those of one tensor, and each alone: without a loader, calls of one line may be several evaluations."""
+        parts = [*self.alone, *read(self.waiting[-1:])]
         for base in set(self.bases):
-            yield [part for part, of in zip(parts, self.bases, strict=False) if of == base]
-        yield from ([part] for part in parts)
+            yield summed(part for part, of in zip(parts, self.bases, strict=False) if of == base)
+        yield from (summed([part]) for part in parts)
+
+    def end(self, tally: Tally) -> None:
+        """Keep what it came to: another evaluation of these rows begins."""
+        self.tally = self.tally or tally
+        self.sums = self.tally.sums
+        for each in (self.waiting, self.bases, self.alone):
+            each.clear()
 
     @property
     def whole(self) -> bool:
@@ -344,9 +328,9 @@ class ReportedNumbers(Recogniser):
         self._sources = LatestByKey[tuple[Any, ...], Latest[_Evaluation]](16)  # each counts its batches one by one
         """By the rows and the model, the evaluations, the latest last."""
         self._open: WeakKeyDictionary[Pass, _Evaluation] = WeakKeyDictionary()
-        self._by_line: dict[tuple[Any, ...], _Evaluation] = {}
+        self._by_line = LatestByKey[tuple[Any, ...], _Evaluation](16)
         """Those of no loader that may go on."""
-        self._latest: tuple[int, _Counted, Forward] | None = None
+        self._latest: tuple[int, CountedBatch, Forward] | None = None
         """What the latest forward without a graph came to."""
         self._losses: list[tuple[torch.Tensor, int]] = []
         """Those that were differentiated since a number was reported, each of how many rows."""
@@ -387,7 +371,7 @@ class ReportedNumbers(Recogniser):
             given = event.forwards[-1].tensors.values() if event.forwards else ()
             rows = next((len(each) for each in given if each.dim()), 1)
             self._losses.append((event.root.detach() / event.scale, rows))
-            if len(self._losses) >= MOST_PARTS:
+            if len(self._losses) >= MOST_WAITING:
                 self._add_up()
 
     def on_backward(self, event: Backward) -> None:
@@ -400,17 +384,15 @@ class ReportedNumbers(Recogniser):
         if event.gradients:
             self._count_trained(event)
             return
-        evaluation = self._evaluation(event)
-        if evaluation is None or len(evaluation.batches) >= MOST_PARTS:
+        counted = self._batch(event)
+        if counted is None:
             return
-        number = event.number if event.batch is None else event.batch.number
-        evaluation.twice |= number in evaluation.batches
-        counted = evaluation.batches.setdefault(number, _Counted())
         self._latest = event.number, counted, event
         labels = _labels(event)
-        if labels is not None:
-            _count(counted, event.logits, labels, event.loss)
-        if event.loss is not None and event.loss.dim() == 0 and labels is not None:
+        if labels is None:
+            return
+        counted.count(event.logits, labels, event.loss)
+        if event.loss is not None and event.loss.dim() == 0:
             counted.loss = event.loss.detach()
             ahead = labels.dim() == 2 and event.logits is not None and event.logits.dim() == 3
             if ahead and event.logits is not None and event.logits.shape[-1] > MOST_SCORES:
@@ -424,10 +406,11 @@ class ReportedNumbers(Recogniser):
             return
         if said.dim() == 2 and len(said) == len(labels) and said.shape[1] > 1 and said.device == labels.device:
             self._hits.append(((said.detach().argmax(1) == labels).sum(), len(labels)))
-            if len(self._hits) >= MOST_PARTS:
+            if len(self._hits) >= MOST_WAITING:
                 self._add_up()
 
-    def _evaluation(self, event: Forward) -> _Evaluation | None:
+    def _batch(self, event: Forward) -> CountedBatch | None:
+        """What a forward is counted in; None where it is of a pass that trains, or comes late."""
         model = self.monitor.number_of(event.model)
         key: tuple[Any, ...]
         if event.batch is not None:
@@ -437,22 +420,18 @@ class ReportedNumbers(Recogniser):
             if of not in self._open:
                 key = "loader", length(of.dataset), of.where, model
                 self._open[of] = self._began(key, _Evaluation(of, event.at.updates_made))
-            return self._open[of]
+            return self._open[of].batch(event.batch.number, None)
         given = next((each for each in event.tensors.values() if each.dim()), None)
         base = None if given is None else given if given._base is None else given._base
         key = "rows", event.where, model
         if key not in self._by_line:
             self._by_line[key] = self._began(key, _Evaluation(None, event.at.updates_made))
-        found = self._by_line[key]
-        if event.number not in found.batches and len(found.bases) < MOST_PARTS:
-            found.bases.append(None if base is None else base.data_ptr())
-        return found
+        return self._by_line[key].batch(event.number, None if base is None else base.data_ptr())
 
     def _began(self, key: tuple[Any, ...], evaluation: _Evaluation) -> _Evaluation:
         of_key = self._sources.pop(key, Latest[_Evaluation]())
         for each in of_key:
-            each.tally = each.tally or self._tally(each, [])
-            each.batches.clear()
+            each.end(self._tally(each, []))
         of_key.append(evaluation)
         self._sources[key] = of_key
         return evaluation
@@ -467,10 +446,10 @@ class ReportedNumbers(Recogniser):
         if event.loss is not None:
             self._count_loss(counted, forward, event.loss)
 
-    def _count_loss(self, counted: _Counted, forward: Forward, call: LossCall) -> None:
+    def _count_loss(self, counted: CountedBatch, forward: Forward, call: LossCall) -> None:
         target = call.target.detach()
-        if counted.hits is None and counted.squares is None:
-            _count(counted, forward.logits, target)
+        if not counted.ways:
+            counted.count(forward.logits, target)
         targets: Any = target.numel()
         if call.function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
             targets = (target != call.options.get("ignore_index", -100)).sum()
@@ -479,8 +458,8 @@ class ReportedNumbers(Recogniser):
         reduction, value = call.options.get("reduction", "mean"), call.value.detach().double()
         if call.options.get("weight") is not None or counted.loss is not None:
             return
-        counted.loss = value if reduction == "mean" else value.sum() / max(1, int(targets))
-        if counted.hits is None:
+        counted.loss = value if reduction == "mean" else value.sum() / torch.as_tensor(targets).clamp(min=1)
+        if not counted.ways:
             counted.targets, counted.places = targets, target.numel()
 
     # What is reported
@@ -536,8 +515,8 @@ class ReportedNumbers(Recogniser):
                 right += values(earlier[-1]) if earlier else ()
             elif tally.judged:
                 wrong += mistakes(tally)
-            elif latest.of is None and 1 < len(tally.parts) <= MOST_GROUPS:
-                right += (value for parts in latest.groups(tally.parts) for value in values(Tally(parts)))
+            elif latest.of is None and 1 < tally.sums.batches <= MOST_GROUPS:
+                right += (value for sums in latest.groups() for value in values(Tally(sums)))
                 wrong += (each for each in mistakes(tally) if each.group != "rows")
         self._add_up()
         latest_loss = Value("loss", formula("training-loss", over="batch"), self._last)
@@ -573,10 +552,11 @@ class ReportedNumbers(Recogniser):
 
     def _add_up(self) -> None:
         new = _Training()
-        for loss, rows in self._losses:
+        losses = fetched([loss for loss, _ in self._losses])
+        for loss, (_, rows) in zip(losses, self._losses, strict=True):
             self._last = float(loss)
             new = new.and_one(self._last, rows)
-        hits, of = sum(int(each) for each, _ in self._hits), sum(each for _, each in self._hits)
+        hits, of = sum(map(int, fetched([each for each, _ in self._hits]))), sum(each for _, each in self._hits)
         new = new._replace(hits=hits, of=of)
         self._in_pass, self._in_all = self._in_pass.plus(new), self._in_all.plus(new)
         self._losses.clear()
@@ -585,14 +565,14 @@ class ReportedNumbers(Recogniser):
     def _tally(self, of: _Evaluation, earlier: list[Tally]) -> Tally:
         if of.tally is not None:
             return of.tally
-        parts, loader = of.parts(), None if of.of is None else of.of.loader
+        sums, loader = of.so_far(), None if of.of is None else of.of.loader
         rows = None if of.of is None else length(of.of.dataset)
         judged = of.of is not None and of.whole and not of.of.shortened and not of.twice
-        judged = judged and of.of is not None and len(parts) == of.of.batches
-        others = frozenset(self._lengths) - {rows, len(parts)}
-        size = getattr(loader, "batch_size", None) or max((each.targets for each in parts), default=None)
+        judged = judged and of.of is not None and sums.batches == of.of.batches
+        others = frozenset(self._lengths) - {rows, sums.batches}
+        size = getattr(loader, "batch_size", None) or sums.largest or None
         divided = loader is not None and launch.in_process_group() and shares(loader) > 1
-        return Tally(parts, size, rows, judged, earlier, divided, others)
+        return Tally(sums, size, rows, judged, earlier, divided, others)
 
     @property
     def evaluations(self) -> list[Latest[Any]]:
@@ -603,7 +583,7 @@ class ReportedNumbers(Recogniser):
         """Where the model was called for each set of rows, and what each evaluation of them came to, in all."""
         found = []
         for (how, *key), evaluations in self._sources.items():
-            parts = [total(self._tally(each, []).parts) for each in evaluations]
+            parts = [self._tally(each, []).sums.total for each in evaluations]
             found.append((key[1] if how == "loader" else key[0], parts))
         return found
 
@@ -632,75 +612,6 @@ def _labels(event: Forward) -> torch.Tensor | None:
     if found is None and isinstance(data, (list, tuple)) and len(data) >= 2 and is_dense(data[-1]):
         found = data[-1]
     return None if found is None else found.detach()
-
-
-def _count(
-    counted: _Counted, logits: torch.Tensor | None, labels: torch.Tensor, loss: torch.Tensor | None = None
-) -> None:
-    """What a batch comes to, where its labels fit what the model says."""
-    if logits is None or not labels.dim():
-        return
-    said, labels = logits.detach(), labels.to(logits.device)
-    if said.dim() == labels.dim() + 1 > 3 and said.shape[2:] == labels.shape[1:] and len(said) == len(labels):
-        said = said.movedim(1, -1)  # classes of each pixel
-    classes = said.shape[-1] if said.dim() > labels.dim() else 1
-    if (
-        labels.is_floating_point()
-        and said.numel() == labels.numel()
-        and not bool(((labels == 0) | (labels == 1)).all())
-    ):
-        difference, true = said.reshape(-1).double() - labels.reshape(-1).double(), labels.double()
-        counted.targets = counted.places = labels.numel()
-        counted.squares, counted.absolutes = difference.square().sum(), difference.abs().sum()
-        given = said.double()
-        counted.totals = true.sum(), true.square().sum(), given.sum(), given.square().sum()
-        return
-    if said.shape[: labels.dim()] != labels.shape and said.numel() != labels.numel():
-        return
-    true, otherwise = labels.long(), dict[str, tuple[torch.Tensor, torch.Tensor]]()
-    if classes > 1 and said.shape[:-1] == labels.shape and (labels.dim() == 1 or classes <= MOST_SCORES):
-        taken = said.argmax(-1)
-        if labels.dim() == 2 and said.shape[1] == said.shape[2]:
-            otherwise["wrong-axis"] = said.argmax(1), true
-        if labels.dim() == 2 and loss is not None and _is_of_next(said, true, loss):
-            otherwise["own-place"] = taken, true
-            otherwise["own-place-but-first"] = taken[:, 1:], true[:, 1:]
-            taken, true = taken[:, :-1], true[:, 1:]
-    elif said.numel() == labels.numel():
-        flat = said.reshape(labels.shape)
-        shares = bool(((flat >= 0) & (flat <= 1)).all())
-        taken, classes = (flat > (0.5 if shares else 0.0)).long(), 2
-        if not shares:
-            otherwise["threshold-of-probabilities"] = (flat > 0.5).long(), true
-    else:
-        return
-    counted.hits, counted.targets, counted.confusion = _hits(taken, true, classes)
-    if labels.dim() == 1 and FIVE < classes <= MOST_SCORES:
-        counted.among_five = ((said.topk(FIVE, -1).indices == true[:, None]).any(1) & (true != -100)).sum()
-    counted.places = labels.numel()
-    counted.otherwise = {how: _hits(*each, classes) for how, each in otherwise.items()}
-
-
-def _hits(taken: torch.Tensor, true: torch.Tensor, classes: int) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
-    """How many are right, of how many, and of few classes which were taken for which."""
-    counts = true != -100
-    confusion = None
-    if classes <= MOST_CLASSES and bool(((true >= 0) & (true < classes) | ~counts).all()):
-        pairs = true[counts] * classes + taken[counts]
-        confusion = torch.bincount(pairs.reshape(-1), minlength=classes**2).reshape(classes, classes)
-    return ((taken == true) & counts).sum(), counts.sum(), confusion
-
-
-def _is_of_next(said: torch.Tensor, true: torch.Tensor, loss: torch.Tensor) -> bool:
-    """Whether the loss of a model is that of the next labels, as a language model's is."""
-    if true.shape[1] < 2 or loss.dim() or bool(((true >= said.shape[-1]) | (true < 0) & (true != -100)).any()):
-        return False
-    scores = said.float()
-    at, ahead = (
-        functional.cross_entropy(one.reshape(-1, one.shape[-1]), other.reshape(-1))
-        for one, other in ((scores, true), (scores[:, :-1], true[:, 1:]))
-    )
-    return bool((ahead - loss).abs() < (at - loss).abs())
 
 
 def judged(number: Number, known: Known) -> Round:
