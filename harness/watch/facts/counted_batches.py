@@ -23,9 +23,6 @@ FIVE = 5
 IGNORED = -100
 """The label that counts for nothing. torch's own default."""
 
-CHUNK = 65536
-"""Labels whose pairs of classes are counted at once, so that they take a few megabytes."""
-
 
 @dataclass(eq=False)
 class Pairs:
@@ -172,14 +169,16 @@ def confusion_of(taken: torch.Tensor, true: torch.Tensor, known: torch.Tensor, c
     return products_of_ones(taken, true, known, classes)
 
 
-def products_of_ones(taken: torch.Tensor, true: torch.Tensor, known: torch.Tensor, classes: int) -> torch.Tensor:
-    """The same without a number that the CPU must know."""
+def products_of_ones(
+    taken: torch.Tensor, true: torch.Tensor, known: torch.Tensor, classes: int, rows: int = 65536
+) -> torch.Tensor:
+    """The same without a number that the CPU must know; of so many ``rows`` at once that they take a few megabytes."""
     every, found = torch.arange(classes, device=true.device), torch.zeros(classes, classes, device=true.device)
     one, other = torch.where(known, true, -1).reshape(-1), taken.reshape(-1)
     with torch.autocast(true.device.type, enabled=False):  # which would count up to 2048
-        for start in range(0, len(one), CHUNK):
-            rows, columns = (each[start : start + CHUNK, None] == every for each in (one, other))
-            found = found + rows.float().T @ columns.float()
+        for start in range(0, len(one), rows):
+            ones, others = (each[start : start + rows, None] == every for each in (one, other))
+            found = found + ones.float().T @ others.float()
     return found.long()
 
 

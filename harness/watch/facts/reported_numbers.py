@@ -14,7 +14,7 @@ import torch
 
 from harness import launch
 from harness.torch_objects import is_dense
-from harness.watch.bounded import FirstByKey, Latest, LatestByKey
+from harness.watch.bounded import MOST, FirstByKey, Latest, LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import (
     Backward,
@@ -48,7 +48,7 @@ from harness.watch.facts.formulas import (
 )
 from harness.watch.facts.samplers import shares
 
-MOST_WAITING = 64
+MOST_WAITING = MOST
 """Batches, or losses, whose tensors are kept where they are until they are read together."""
 
 MOST_GROUPS = 256
