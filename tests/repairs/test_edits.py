@@ -1120,6 +1120,47 @@ EDITS = [
         """,
         {"case": "too-short"},
     ),
+    Edit(
+        "weights::state-kept-without-copy",
+        "best, least =",
+        """
+        import copy, torch
+        if loss < least:
+            best, least = model.state_dict(), loss  # the best
+        """,
+        """
+        import copy, torch
+        if loss < least:
+            best, least = copy.deepcopy(model.state_dict()), loss  # the best
+        """,
+        {"case": "kept"},
+    ),
+    Edit(
+        "weights::state-kept-without-copy",
+        "best =",
+        """
+        if loss < least:
+            best = {"model": model.state_dict()}
+        """,
+        """
+        if loss < least:
+            best = {"model": {name: each.clone() for name, each in model.state_dict().items()}}
+        """,
+        {"case": "kept"},
+    ),
+    Edit(
+        "weights::state-kept-without-copy",
+        "best =",
+        """
+        from copy import copy, deepcopy
+        best = model.state_dict()
+        """,
+        """
+        from copy import copy, deepcopy
+        best = deepcopy(model.state_dict())
+        """,
+        {"case": "kept"},
+    ),
 ]
 
 
@@ -1178,6 +1219,11 @@ def test_what_is_right_already_gets_no_edit() -> None:
         == []
     )
     assert edits("gradients::not-cleared", "step", "trainer.step()\n") == []
+
+
+def test_two_models_of_the_same_parameters_are_not_repaired_by_a_copy_of_the_state() -> None:
+    text = "target = copy.copy(online)\ntarget.load_state_dict(online.state_dict())\n"
+    assert edits("weights::state-kept-without-copy", "load_state_dict", text) == []
 
 
 def test_what_the_author_must_decide_gets_no_edit() -> None:
