@@ -91,8 +91,8 @@ class StateLoading(Fact):
     of_model: bool
     """Whether it shares its memory with the model, which updates have changed since it was asked for."""
     kept_at: str | None = None
-    """Where this model was asked for that state, updates before; None where it is another object since, or another
-    model's that has the same parameters."""
+    """Where this model was asked for that state; None where it is another object since, or that of another model with
+    the same parameters."""
 
 
 @dataclass(eq=False)
@@ -247,8 +247,8 @@ class LoadedStates(Recogniser):
         if isinstance(event.into, nn.Module):
             asked = next((each for each in self._asked if each.state() is event.state), None)
             of_model = event.at.update > 1 and self._is_of_the_model(event, asked)
-            kept = asked is not None and asked.module() is event.into and asked.steps < self._steps(event.into)
-            kept_at = asked.where if asked is not None and kept else None
+            kept_at = asked.where if asked is not None and asked.module() is event.into else None
+            kept_at = None if kept_at == event.where else kept_at
             self.tell(StateLoading(of_model=of_model, kept_at=kept_at, where=event.where))
 
     def _is_of_the_model(self, event: LoadBegins, asked: StateWanted | None) -> bool:
