@@ -47,9 +47,11 @@ class Finding:
     message: str = ""
     explained_by: str | None = None
     """The id of another finding's check, from whose fault this may follow; None where it stands alone."""
+    details: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What a repair must know of it, by name: it reads no sentence. Reports in JSON are without it."""
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return told(self)
 
     @property
     def place(self) -> str:
@@ -71,6 +73,11 @@ class Finding:
             *(f"              {line}" for line in code_frame(self.where)),
             f"    fix       {self.hint}",
         ]
+
+
+def told(value: Any) -> dict[str, Any]:
+    """A dataclass as JSON tells it: a finding without its details, whose names may change at any time."""
+    return asdict(value, dict_factory=lambda pairs: {key: each for key, each in pairs if key != "details"})
 
 
 def roots(checks: Iterable[str], explains: Mapping[str, Collection[str]]) -> dict[str, str | None]:
@@ -145,8 +152,8 @@ def expect(
     ``of`` names what both are, and stands before them.
     """
     if observed != expected:
-        told = [f"{of} {_as_text(value)}".lstrip() for value in (expected, observed)]
-        yield Finding(expected=told[0], observed=told[1], where=where, update=update, hint=hint)
+        texts = [f"{of} {_as_text(value)}".lstrip() for value in (expected, observed)]
+        yield Finding(expected=texts[0], observed=texts[1], where=where, update=update, hint=hint)
 
 
 def _as_text(value: object) -> str:
@@ -307,7 +314,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """In the form of ``--json``."""
-        return {"schema": SCHEMA, "kind": self.kind} | asdict(self)
+        return {"schema": SCHEMA, "kind": self.kind} | told(self)
 
 
 MOST_FILES = 4

@@ -79,6 +79,15 @@ def rank() -> int:
     return int(value) if value.isdigit() else 0
 
 
+def ranks_here() -> range:
+    """The ranks that run on this machine, as far as the launcher says so (LOCAL_WORLD_SIZE); else all of them."""
+    every, here, first = world_size() or 1, os.environ.get("LOCAL_WORLD_SIZE", ""), rank()
+    local = os.environ.get("LOCAL_RANK", "")
+    if not (here.isdigit() and local.isdigit()) or int(here) >= every:
+        return range(every)
+    return range(first - int(local), first - int(local) + int(here))
+
+
 def is_main_process() -> bool:
     return rank() == 0
 

@@ -108,6 +108,8 @@ def _complete(schema: dict[str, Any], ids: str | None, strings: bool) -> None:
     """Say that all keys are written; a report of :mod:`dataclasses` gets its schema's number when it is."""
     name, properties = schema["title"], schema["properties"]
     schema.pop("additionalProperties", None)
+    if name == "Finding":
+        properties.pop("details", None)  # which reports are without
     if name == "Finding" and ids is None:  # of a stage, whose checks explain none
         del properties["explained_by"]
     if name in WRITTEN:

@@ -66,6 +66,7 @@ class Action:
             "CALLS": str(self.folder / "calls"),
             "RUNNER_TEMP": str(self.folder / "temp"),
             "GITHUB_OUTPUT": str(self.output),
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary"),
             **{name: told[value] for name, value in self.step["env"].items()},
         }
         command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", self.step["run"]]
@@ -100,6 +101,26 @@ def test_the_action_checks_each_line_and_ends_with_the_highest_status(action: Ac
     assert {accepted(call)["format_"] for call in calls} == {"sarif"}
     assert sorted(file.name for file in Path(outputs["sarif"]).iterdir()) == ["1.sarif", "2.sarif", "3.sarif"]
     assert list((action.folder / "work").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("trainings", "words"),
+    [("sft lora", ["baseline", "compare", "sft", "lora"]), ("all", ["baseline", "compare"])],
+)
+def test_the_action_compares_trainings_and_says_what_came_out(action: Action, trainings: str, words: list[str]) -> None:
+    status, calls, _ = action.run(scripts="a.py 1\n b.py", trainings=trainings)
+    assert (status, calls[2]) == (1, words)
+    assert isinstance(main.commands["baseline"], click.Group)
+    assert main.commands["baseline"].commands["compare"].make_context("compare", words[2:])
+    summary = (action.folder / "summary").read_text()
+    assert "| `a.py 1` | an error was found |\n| `b.py` | no error |\n" in summary
+    assert summary.count("| harness check |") == 1
+    assert summary.endswith("**harness baseline compare**\n\n    {}\n")
+
+
+def test_the_action_with_trainings_alone_checks_no_script(action: Action) -> None:
+    status, calls, _ = action.run(trainings="5")
+    assert (status, calls) == (5, [["baseline", "compare", "5"]])
 
 
 def test_an_input_of_the_action_is_no_code() -> None:

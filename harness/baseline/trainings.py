@@ -6,13 +6,14 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
+from harness.baseline.formerly import fact_today
 from harness.describe.lines import BITS
 from harness.describe.page import ORDER, Description
 from harness.errors import CannotTry
@@ -20,7 +21,14 @@ from harness.files import write_atomically
 from harness.findings import Finding, Report, errors_of, strict
 from harness.fingerprint import fingerprint, git
 from harness.settings import Training, Way
+from harness.starts.workdir import no_progress
 from harness.watch.scripts import run_apart
+
+OTHERWISE = {"PYTHONHASHSEED": "4711", "OMP_NUM_THREADS": "1"}
+"""In what a run is another that has to do the same."""
+
+ALL = "all"
+"""In the place of the sections that are accepted: those that differ."""
 
 NUMBERS, NOISE = "numbers", "noise"
 """The sections behind those of the behaviour: what was measured, and how far apart runs of one script measure it."""
@@ -87,11 +95,12 @@ class TrainingVerdict:
     where: dict[str, str] = field(default_factory=dict)
     """By section, the user's line."""
     lane: str = ""
-    """How numbers were compared."""
+    """How numbers were compared, or why not."""
     findings: list[Finding] = field(default_factory=list)
     """Errors that the checks found in the run."""
     facts: int = 0
     """How many facts the run had."""
+    numbers_compared: bool = False
 
     @property
     def failed(self) -> bool:
@@ -160,19 +169,29 @@ def described(
     return found
 
 
-def record(training: Training, folder: Path) -> tuple[StoredTraining, Description]:
-    """Run a training three times, and keep what it did and how far apart its numbers are.
+def record(
+    training: Training, folder: Path, first: Description | None = None, tell: Callable[[str], None] = no_progress
+) -> tuple[StoredTraining, Description]:
+    """Run a training twice, and keep what it did and how far apart its numbers are.
 
-    The second time strings hash otherwise, the third time torch has one thread.
+    The second time strings hash otherwise and torch has one thread. Where the two differ by more than rounding, a third
+    run, as the first, shows more of what varies. ``first`` is a run that was made already.
 
     Raises:
         CannotTry: as :func:`described`; or a check finds an error, which no baseline blesses.
     """
-    runs = [described(training, folder, env) for env in ({}, {"PYTHONHASHSEED": "4711"}, {"OMP_NUM_THREADS": "1"})]
+    if first is None:
+        tell(f"{training.name}: run 1 of 2, or of 3 where they differ")
+    runs = [first or described(training, folder)]
     if errors := errors_of(runs[0].findings):
         raise CannotTry(
             f"training {training.name} is not recorded: {said(errors[0])}; a baseline never blesses an error"
         )
+    tell(f"{training.name}: run 2, with one thread and other hashes of strings, about {runs[0].seconds:.0f} s")
+    runs.append(described(training, folder, OTHERWISE))
+    if _differ(*runs):
+        tell(f"{training.name}: run 3, because they differ")
+        runs.append(described(training, folder))
     facts = {
         key: value if all(key in run.facts and _alike(key, value, run.facts[key]) for run in runs[1:]) else VARIES
         for key, value in runs[0].facts.items()
@@ -185,6 +204,16 @@ def record(training: Training, folder: Path) -> tuple[StoredTraining, Descriptio
         command, commit_of(folder), fingerprint(), facts, says_of(runs[0]), dict(runs[0].numbers), noise
     )
     return stored, runs[0]
+
+
+def _differ(one: Description, other: Description) -> bool:
+    """Whether two runs of one script differ by more than rounding."""
+    facts = {**one.facts, **other.facts}
+    if any(key not in one.facts or key not in other.facts for key in facts):
+        return True
+    if not all(_alike(key, one.facts[key], other.facts[key]) for key in facts):
+        return True
+    return any(_apart(values, [other.numbers.get(key, [])])[0] > BEHAVIOUR_RTOL for key, values in one.numbers.items())
 
 
 def compare(training: Training, folder: Path, stored: StoredTraining) -> TrainingVerdict:
@@ -228,7 +257,12 @@ def verdict(
     if found.changed:
         found.lane = "numbers were not compared: the behaviour is another"
         return found
-    numbers, found.lane = _numbers(stored, now, machine)
+    device, here = stored.fingerprint.get("device"), machine.get("device")
+    if device != here:
+        found.lane = f"numbers were not compared: they were recorded on {device}, and this is {here}"
+        return found
+    found.numbers_compared = True
+    numbers, found.lane = _numbers(stored, now, same)
     if numbers:
         found.changed[NUMBERS] = numbers
     return found
@@ -280,12 +314,8 @@ def is_same_machine(stored: StoredTraining, machine: Mapping[str, Any]) -> bool:
     return all(stored.fingerprint.get(each) == machine.get(each) for each in SAME_MACHINE)
 
 
-def _numbers(stored: StoredTraining, now: Description, machine: Mapping[str, Any]) -> tuple[list[Changed], str]:
-    """The numbers that are too far away, and how they were compared."""
-    same = is_same_machine(stored, machine)
-    if stored.fingerprint.get("device") != machine.get("device"):
-        was, is_now = stored.fingerprint.get("device"), machine.get("device")
-        return [], f"numbers were not compared: they were recorded on {was}, and this is {is_now}"
+def _numbers(stored: StoredTraining, now: Description, same: bool) -> tuple[list[Changed], str]:
+    """The numbers that are too far away, on the same machine or another, and how they were compared."""
     changed = []
     exact = same and not any(each[0] for each in stored.noise.values())
     for key, values in stored.numbers.items():
@@ -369,7 +399,7 @@ def read(path: Path, name: str) -> StoredTraining:
         try:
             if not equals:
                 raise ValueError("no KEY = VALUE")
-            facts[key] = json.loads(value)
+            facts[key] = fact_today(key, json.loads(value))
         except ValueError as error:
             raise CannotTry(f"baseline {path}, line {number}: {error}; restore it, or record it anew") from error
         if comment is not None:
@@ -395,15 +425,24 @@ def write(path: Path, stored: StoredTraining, name: str) -> None:
 # Accepting
 
 
-def accept(training: Training, folder: Path, path: Path, section: str, why: str) -> StoredTraining:
-    """Run a training, and take what it does now in one section as what it is to do.
+def accept(
+    training: Training,
+    folder: Path,
+    path: Path,
+    wanted: Sequence[str],
+    why: str,
+    tell: Callable[[str], None] = no_progress,
+) -> list[str]:
+    """Run a training, and take what it does now in some sections, or in ALL that differ, as what it is to do.
+
+    The sections that were accepted come back.
 
     Raises:
         CannotTry: there is no such section; nothing in it has changed; a check finds an error; the script has changes
             that are not committed; or this is CI, where nobody reads what is accepted.
     """
-    if section not in sections():
-        raise CannotTry(f"a baseline has no section {section}; they are {', '.join(sections())}")
+    if unknown := [each for each in wanted if each not in (*sections(), ALL)]:
+        raise CannotTry(f"a baseline has no section {unknown[0]}; they are {', '.join(sections())}, or {ALL}")
     if os.environ.get("CI"):
         raise CannotTry("nothing is accepted where CI is set: accept it on your machine, and commit the file")
     if changes := uncommitted(folder, training):
@@ -415,14 +454,28 @@ def accept(training: Training, folder: Path, path: Path, section: str, why: str)
     found = verdict(training.name, stored, now)
     if found.findings:
         raise CannotTry(f"not accepted: {said(found.findings[0])}; a baseline never blesses an error")
-    if section == NUMBERS:
-        if NUMBERS not in found.changed and found.changed:
-            raise CannotTry(f"the behaviour differs in {', '.join(found.changed)}: accept that before the numbers")
-        anew, _ = record(training, folder)
-        stored.numbers, stored.noise, stored.fingerprint = anew.numbers, anew.noise, anew.fingerprint
-    elif section not in found.changed:
-        raise CannotTry(f"nothing in {section} differs from the baseline of training {training.name}")
-    else:
+    accepted = _taken(training, stored, now, found, wanted)
+    if ALL in wanted or NUMBERS in wanted:
+        accepted += _numbers_taken(training, folder, stored, now, tell, only_changed=ALL in wanted)
+    if not accepted:
+        raise CannotTry(f"nothing differs from the baseline of training {training.name}")
+    stored.commit = commit_of(folder)
+    at = stored.commit or "no commit"
+    stored.accepted += [f"{each} at {at}: {' '.join(why.split())}" for each in accepted]
+    write(path, stored, training.name)
+    return accepted
+
+
+def _taken(
+    training: Training, stored: StoredTraining, now: Description, found: TrainingVerdict, wanted: Sequence[str]
+) -> list[str]:
+    """Take what a run did in sections of its behaviour into a baseline; those that it was taken from."""
+    taken = []
+    for section in sections():
+        if section == NUMBERS or (section not in wanted and (ALL not in wanted or section not in found.changed)):
+            continue
+        if section not in found.changed:
+            raise CannotTry(f"nothing in {section} differs from the baseline of training {training.name}")
         facts = {key: value for key, value in stored.facts.items() if section_of(key) != section}
         varying = {key for key, value in stored.facts.items() if value == VARIES}
         stored.facts = facts | {
@@ -430,10 +483,28 @@ def accept(training: Training, folder: Path, path: Path, section: str, why: str)
         }
         said_now = {key: text for key, text in says_of(now).items() if section_of(key) == section}
         stored.says = {key: text for key, text in stored.says.items() if section_of(key) != section} | said_now
-    stored.commit = commit_of(folder)
-    stored.accepted.append(f"{section} at {stored.commit or 'no commit'}: {' '.join(why.split())}")
-    write(path, stored, training.name)
-    return stored
+        taken.append(section)
+    return taken
+
+
+def _numbers_taken(
+    training: Training,
+    folder: Path,
+    stored: StoredTraining,
+    now: Description,
+    tell: Callable[[str], None],
+    *,
+    only_changed: bool,
+) -> list[str]:
+    """Take the numbers of a run, and their noise, into a baseline whose behaviour is the run's."""
+    left = verdict(training.name, stored, now).changed
+    if left and NUMBERS not in left:
+        raise CannotTry(f"the behaviour differs in {', '.join(left)}: accept that before the numbers")
+    if only_changed and NUMBERS not in left:
+        return []
+    anew, _ = record(training, folder, now, tell)
+    stored.numbers, stored.noise, stored.fingerprint = anew.numbers, anew.noise, anew.fingerprint
+    return [NUMBERS]
 
 
 def commit_of(folder: Path) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,18 +37,32 @@ def baseline() -> None:
     """Record runs, compare new ones with them, and accept what was recorded."""
 
 
-def _trainings(names: Sequence[Path], *, all_of_them: bool = False) -> tuple[Path, Sequence[Training]] | None:
-    """The trainings of ``[[tool.harness.training]]`` with these names, and the folder to start them in; None if any of
-    these is none."""
+def _trainings(
+    names: Sequence[Path], *, all_of_them: bool = False, or_others: bool = False
+) -> tuple[Path, Sequence[Training]] | None:
+    """The trainings of ``[[tool.harness.training]]`` with these names, and the folder to start them in; None if these
+    are none.
+
+    Raises:
+        CannotTry: some are, and others not; or, without ``or_others``, one can be nothing else, where there are some.
+    """
     from harness.settings import trainings
 
     if not names and not all_of_them:
         return None
     folder, known = trainings()
     by_name = {each.name: each for each in known}
-    if not known or not all(str(name) in by_name for name in names):
+    wrong = [name for name in names if str(name) not in by_name]
+    if not known or (wrong == list(names) and wrong and (or_others or all(map(_may_be_of_a_recipe, wrong)))):
         return None
+    if wrong:
+        raise CannotTry(f"no training {wrong[0]}; there are {', '.join(by_name)}")
     return folder, [by_name[str(name)] for name in names] or known
+
+
+def _may_be_of_a_recipe(name: Path) -> bool:
+    """Whether it is, or is written as, a run record, a folder or the baseline of a recipe (tiny-plain-cpu)."""
+    return name.exists() or len(name.parts) > 1 or name.suffix != "" or "-" in str(name)
 
 
 def _of_trainings(folder: Path, baselines: Path | None) -> Path:
@@ -61,7 +76,7 @@ def _record_trainings(folder: Path, of_scripts: Sequence[Training], baselines: P
         path = trainings.path_of(_of_trainings(folder, baselines), each.name)
         if path.exists():
             trainings.read(path, each.name)  # nobody else's file is overwritten
-        stored, run = trainings.record(each, folder)
+        stored, run = trainings.record(each, folder, tell=partial(say, err=True))
         trainings.write(path, stored, each.name)
         slow = "; a smaller setting makes a better test" if run.seconds > trainings.SLOW else ""
         say(f"{each.name}: {len(stored.facts)} facts of {run.updates} updates in {run.seconds:.0f} s{slow}, in {path}")
@@ -102,8 +117,8 @@ def record(
     Seeds that the candidate already has are not trained again, so an interrupted recording continues where it stopped.
     Given RUNS (run.json, or its folder, or candidates from other machines), add those and train nothing.
 
-    Given names of [[tool.harness.training]], run each of those scripts three times, and write what it does to
-    baselines/NAME.txt, one fact per line.
+    Given names of [[tool.harness.training]], run each of those scripts twice (three times where the two runs differ),
+    and write what it does to baselines/NAME.txt, one fact per line.
     """
     if of_scripts := _trainings(runs):
         _check_nothing_to_train(options | {"seeds": seeds, "on": None if on == "here" else on})
@@ -228,7 +243,7 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
     Without NAME, show all of them, and what is wrong with any: broken files, recipes that have changed since. For a
     training of [[tool.harness.training]], show its file.
     """
-    if name is not None and (of_scripts := _trainings((Path(name),))):
+    if name is not None and (of_scripts := _trainings((Path(name),), or_others=True)):
         from harness.baseline import trainings
 
         folder, (training,) = of_scripts
@@ -257,28 +272,29 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
 
 @baseline.command(short_help="Make a candidate the baseline.")
 @click.argument("name")
-@click.argument("section", required=False)
+@click.argument("sections", nargs=-1, metavar="[SECTION]...")
 @click.option("--reason", "--why", required=True, metavar="TEXT", help="Why you accept it; kept in the file.")
 @baselines_option
-def accept(name: str, section: str | None, reason: str, baselines: Path | None) -> None:
+def accept(name: str, sections: tuple[str, ...], reason: str, baselines: Path | None) -> None:
     """Make the candidate NAME the baseline. Its file keeps the reason, and the hash of the baseline it replaces.
 
     Both must have the same name, recipe and hardware class. The command reports other data, weights or versions.
 
-    If NAME is a [[tool.harness.training]], run its script, and accept what it does now in SECTION. The command refuses
-    to do so where CI is set, where a check finds an error, and where the script has uncommitted changes.
+    If NAME is a [[tool.harness.training]], run its script, and accept what it does now in each SECTION, or in all that
+    differ (all). The command refuses to do so where CI is set, where a check finds an error, and where the script has
+    uncommitted changes.
     """
     if of_scripts := _trainings((Path(name),)):
         from harness.baseline import trainings
 
         folder, (training,) = of_scripts
-        if section is None:
-            raise click.UsageError(f"name the SECTION to accept: {', '.join(trainings.sections())}.")
+        if not sections:
+            raise click.UsageError(f"name the SECTION to accept: {', '.join(trainings.sections())}, or all.")
         path = trainings.path_of(_of_trainings(folder, baselines), name)
-        trainings.accept(training, folder, path, section, reason)
-        say(f"accepted {section} of {path}: commit it with the change that it belongs to")
+        accepted = trainings.accept(training, folder, path, sections, reason, partial(say, err=True))
+        say(f"accepted {', '.join(accepted)} of {path}: commit it with the change that it belongs to")
         return
-    if section is not None:
+    if sections:
         raise click.UsageError(f"{name} is no training of [[tool.harness.training]], whose sections are accepted.")
     from harness.baseline.review import accept, changes
 

@@ -172,7 +172,8 @@ def _bench(
             "--fix and --diff start the script again themselves, in one process; start it without a launcher"
         )
     tell = no_progress if output.quiet else lambda line: say(f"  {line}", err=True)
-    return bench(script, arguments, options, tell=tell)
+    begins = tell if sys.stderr.isatty() else no_progress  # in a log nobody waits
+    return bench(script, arguments, options, tell=tell, begins=begins)
 
 
 def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, fix: bool, strict: bool) -> int:

@@ -180,10 +180,9 @@ class Metrics(Section):
 
         for fact in self._reported[:MOST_REPORTED]:
             name = names.of((fact.name, fact.where), f"reported.{'_'.join(fact.name.split())}")
-            formula = fact.formula or fact.mistake
-            by = "no formula that is known gives it" if formula is None else f"it is {formula}"
+            by = "no formula that is known gives it" if fact.by is None else f"it is {fact.by}"
             said = f"reported: {fact.name} {number(fact.number)}; {by}"
-            facts = {f"by{BITS}": fact.pattern or "unknown", "times": fact.rounds}
+            facts = {f"by{BITS}": "unknown" if fact.by is None else fact.by.key, "times": fact.rounds}
             yield line("metric", said, facts, fact.where, of=name)
 
     def numbers(self) -> dict[str, list[float]]:

@@ -32,6 +32,11 @@ MOMENTS = 11
 """Moments of a training, evenly over it, whose learning rates a baseline keeps, as a share of the largest."""
 
 
+UNCLIPPED = "gradient_norm_before_clipping"
+"""The numbers that are the norms of gradients before they are clipped: of clipped ones baselines have both, since those
+that were recorded earlier have the norms behind it alone."""
+
+
 @dataclass(eq=False)
 class _GroupSettings:
     tensors: int
@@ -76,6 +81,8 @@ class _Optimizer:
     without_gradient: dict[int, str] = field(default_factory=dict)
     """The names of tensors that never had a gradient, by their ids."""
     norms: list[float] = field(default_factory=list)
+    unclipped_norms: list[float] = field(default_factory=list)
+    """Before they were clipped, where they were."""
     steps: int = 0
     keeps_state: bool = False
     state_lost: int = 0
@@ -96,6 +103,8 @@ class Optimizers(Section):
         self._seen: list[_Optimizer] = []
         self._names = Names()
         self._clip: Clip | None = None
+        self._unclipped: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
+        """By optimizer, the norm of its gradients before the first clipping since the latest backward pass."""
         self._clips = 0
         """Since the latest step."""
         self._used_first: GradientsUsed | None = None
@@ -108,6 +117,11 @@ class Optimizers(Section):
         """Whether anything was clipped that still had a GradScaler's factor."""
 
     def on_clip(self, event: Clip) -> None:
+        """It is told before it is done."""
+        for optimizer in self.monitor.optimizers if self._clip is None else ():
+            seen = self._optimizers.get(optimizer)
+            if seen is None or len(seen.norms) < FIRST:
+                self._unclipped[optimizer] = _norm(held_by(optimizer))
         self._clip = event
         self._clips += 1
 
@@ -149,6 +163,9 @@ class Optimizers(Section):
                     del seen.without_gradient[id(each)]
         if len(seen.norms) < FIRST:
             seen.norms.append(_norm(held_by(event.optimizer)))
+            seen.unclipped_norms.append(
+                self._unclipped.get(event.optimizer, seen.norms[-1]) if clip else seen.norms[-1]
+            )
 
     def on_gradients_used(self, fact: GradientsUsed) -> None:
         """It is told before the step begins."""
@@ -217,7 +234,10 @@ class Optimizers(Section):
         )
 
     def numbers(self) -> dict[str, list[float]]:
-        return {f"gradient_norm.{seen.name}": seen.norms for seen in self._seen}
+        """Clipping hides in the norms what it takes away, so that those before it are kept, too."""
+        found = {f"gradient_norm.{seen.name}": seen.norms for seen in self._seen}
+        clipped = [seen for seen in self._seen if seen.clipped.keys() - {"not clipped"}]
+        return found | {f"{UNCLIPPED}.{seen.name}": seen.unclipped_norms for seen in clipped}
 
     def _groups(self, seen: _Optimizer) -> Iterator[Line]:
         groups = [

@@ -28,7 +28,7 @@ def lost(fault: RepairTarget) -> Iterator[cst.Module]:
     """
     source, statement = fault.source, fault.statement
     yield from _last_window(fault)
-    if "comes before the backward pass" in fault.finding.observed:
+    if fault.case == "step-before-backward":
         yield from _backward_before_step(fault)
         return
     if source.calls(statement, "zero_grad") and isinstance(statement, cst.Expr):

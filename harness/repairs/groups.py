@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -15,18 +14,18 @@ from harness.repairs.source import Source
 def unknown_key(fault: RepairTarget) -> Iterator[cst.Module]:
     """Write the key as the optimizer has it, in all groups of the list."""
     source = fault.source
-    found = re.search(r"'(?P<wrong>[^']+)', which is ignored: '(?P<right>[^']+)' stays", fault.finding.observed)
-    if found is None:
+    wrong, right = (fault.details.get(each) for each in ("key", "meant"))
+    if wrong is None or right is None:
         return
     keys = [
         each.key
         for group in source.all(source.module, cst.Dict)
         if "params" in _keys(group)
         for each in group.elements
-        if isinstance(each, cst.DictElement) and _text(each.key) == found["wrong"]
+        if isinstance(each, cst.DictElement) and _text(each.key) == wrong
     ]
     if len({source.statement_of(each) for each in keys}) == 1:
-        yield _spelled(source, keys, found["right"])
+        yield _spelled(source, keys, right)
 
 
 def _spelled(source: Source, keys: list[cst.BaseExpression], name: str) -> cst.Module:

@@ -42,7 +42,7 @@ def not_raw_logits(fault: RepairTarget) -> Iterator[cst.Module]:
     """Leave the softmax to the loss; take its logarithm where the loss wants that."""
     source, statement = fault.source, fault.statement
     for call in _softmaxes(source, statement):
-        if "log-probabilities" in fault.finding.observed:
+        if fault.details.get("takes") == "log-probabilities":
             yield source.called_otherwise(call, "log_softmax")
         else:
             yield source.replaced(call, source.code(_without_softmax(call)))
@@ -144,7 +144,7 @@ def targets_truncated(fault: RepairTarget) -> Iterator[cst.Module]:
 def constant(fault: RepairTarget) -> Iterator[cst.Module]:
     """Take the binary cross-entropy of a single logit."""
     source = fault.source
-    if "only one class" not in fault.finding.observed:
+    if fault.case != "one-class":
         return
     names = {"CrossEntropyLoss": "BCEWithLogitsLoss", "cross_entropy": "binary_cross_entropy_with_logits"}
     for call in source.calls(source.module, *names):

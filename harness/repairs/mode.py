@@ -28,7 +28,7 @@ def evaluation_in_train_mode(fault: RepairTarget) -> Iterator[cst.Module]:
 @repairs("mode::training-in-eval-mode")
 def training_in_eval_mode(fault: RepairTarget) -> Iterator[cst.Module]:
     """Call train() before the loop over the batches, or before each forward pass where there is no other loop."""
-    if "updates in the validation" in fault.finding.observed:
+    if fault.case == "updates-in-validation":
         return  # which of the two is meant, the author knows
     source, statement = fault.source, fault.statement
     loops = source.enclosing(statement, LOOPS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -72,12 +71,8 @@ def not_registered(fault: RepairTarget) -> Iterator[cst.Module]:
 def _second_model(fault: RepairTarget) -> Iterator[cst.Module]:
     """Where one variable is a model of the class that is said, and the optimizer has all parameters of another one."""
     source, statement = fault.source, fault.statement
-    of = re.search(r" of (\w+) get gradients", fault.finding.observed)
-    made = [
-        targets(each)[0]
-        for each in source.all(fault.scope, cst.Assign)
-        if of and _class_made(each.value) == of.group(1)
-    ]
+    of = fault.details.get("model")
+    made = [targets(each)[0] for each in source.all(fault.scope, cst.Assign) if _class_made(each.value) == of]
     given = [each for each in source.calls(statement, "parameters") if isinstance(source.parent(each), cst.Arg)]
     if len(made) == len(given) == 1 and made[0] and dotted(receiver(given[0])).partition(".")[0] != made[0]:
         yield source.replaced(given[0], f"[*{source.code(given[0])}, *{made[0]}.parameters()]")

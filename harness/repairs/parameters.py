@@ -35,7 +35,7 @@ def freezes_nothing(fault: RepairTarget) -> Iterator[cst.Module]:
 def never_steps(fault: RepairTarget) -> Iterator[cst.Module]:
     """Make a step after the backward pass, and after what clips its gradients."""
     source = fault.source
-    if "no optimizer step" not in fault.finding.observed:
+    if fault.case != "no-step":
         return
     for call in source.calls(source.module, "backward"):
         statement = source.statement_of(call)

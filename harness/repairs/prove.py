@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from harness.errors import CannotTry
 from harness.files import diff_lines, replaced_atomically
-from harness.findings import PLACE
+from harness.findings import PLACE, Finding
 from harness.repairs.repair import all_repairs, candidates
 from harness.repairs.trial import REPORT, TASK
 from harness.settings import DEFAULTS, WatchOptions, wanted
@@ -47,6 +47,9 @@ class Bench:
     command: Command
     options: WatchOptions
     tell: Callable[[str], None]
+    """Gets a line for each edit that was tried."""
+    begins: Callable[[str], None] = no_progress
+    """Gets a line for each edit that is about to be tried."""
 
     def __post_init__(self) -> None:
         self.number = 0
@@ -83,10 +86,11 @@ def bench(
     options: WatchOptions = DEFAULTS,
     *,
     tell: Callable[[str], None] = no_progress,
+    begins: Callable[[str], None] = no_progress,
 ) -> Iterator[Bench]:
     """A bench for a script that is about to be run by :func:`harness.watch.script.check_script` with these options.
 
-    ``tell`` gets a line for each edit that is tried.
+    ``tell`` gets a line for each edit that was tried, ``begins`` one for each that is about to be.
 
     Raises:
         CannotTry: there is no such script, or a check that is named does not exist.
@@ -94,7 +98,7 @@ def bench(
     chosen = wanted(None if options.module else readable_script(script), options.select, options.ignore)
     resolved = replace(options, select=tuple(sorted(chosen.selected)), ignore=tuple(sorted(chosen.ignored)))
     with scratch("harness-check-") as given:
-        yield Bench(given, Command(script, tuple(arguments), options.module), resolved, tell)
+        yield Bench(given, Command(script, tuple(arguments), options.module), resolved, tell, begins)
 
 
 @dataclass
@@ -140,14 +144,20 @@ def prove(on: Bench, report: CheckReport, again: CheckReport | None = None) -> P
     """
     proved, known = Proved(report, on.begun), all_repairs()
     now: CheckReport | str = again or report
-    if again is None and any(
-        each.check in known and (each.severity == "error" or each.check in WASTE) for each in report.findings
-    ):
-        on.tell(f"running it again, and once for each edit: about {report.seconds['in all']:.0f} s each")
+    to_repair = [
+        each for each in report.findings if each.check in known and (each.severity == "error" or each.check in WASTE)
+    ]
+    if again is None and to_repair:
+        runs = 1 + sum(len(_edits(on, each)) for each in to_repair)
+        most = f"at most {runs} runs of about {report.seconds['in all']:.0f} s"
+        on.tell(f"running it again, and once for each edit: {most}")
         now = on.run({}, report.seconds["in all"])
     for finding in report.findings:
         if isinstance(now, CheckReport) and (patched := _gone_with(finding.check, now, proved)) is not None:
-            patch = Patch(finding.check, gone_with=patched)
+            if finding.check in (*now.held, *known[patched].quiets):
+                patch = Patch(finding.check, gone_with=patched)
+            else:
+                patch = Patch(finding.check, why=f"with the patch of {patched} there is nothing left that it looks at")
         elif finding.severity == "warning" and finding.check not in WASTE:
             patch = Patch(finding.check, why="what a warning is about may be meant")
         elif finding.check not in known:
@@ -169,6 +179,13 @@ def _gone_with(check: str, now: CheckReport, proved: Proved) -> str | None:
     return repaired[-1] if repaired and gone else None
 
 
+def _edits(on: Bench, finding: Finding) -> list[bytes]:
+    """The edits that may be tried for a finding in the file as it is."""
+    place = PLACE.fullmatch(finding.where or "")
+    data = on.read(place["file"]) if place else None
+    return [] if data is None else list(candidates(data, finding))
+
+
 def _patch(on: Bench, check: str, now: CheckReport, proved: Proved) -> tuple[Patch, CheckReport]:
     """The first edit that is proved; and what is found with it, or without any."""
     finding = next((each for each in now.findings if each.check == check), None)
@@ -183,10 +200,12 @@ def _patch(on: Bench, check: str, now: CheckReport, proved: Proved) -> tuple[Pat
         return Patch(check, why=f"{name or 'its place'} is no file of the working directory's own"), now
     before = proved.after.get(name, begun)
     objections: list[str] = []
-    for edited in candidates(before, finding):
+    edits = list(candidates(before, finding))
+    for number, edited in enumerate(edits, start=1):
         if _overlap(begun, before, edited):
             objections.append("it overlaps with a patch before it")
             continue
+        on.begins(f"edit {number} of {len(edits)} for {check}: about {now.seconds['in all']:.0f} s …")
         after = on.run(proved.after | {name: edited}, now.seconds["in all"])
         objection = _objection(check, now, after)
         on.tell(f"tried an edit for {check}: {objection or 'repaired'}")

@@ -30,6 +30,10 @@ class RepairTarget:
         place = PLACE.fullmatch(finding.where or "")
         self.source, self.finding = source, finding
         self.line = int(place["line"]) if place else 0
+        self.details = finding.details
+        """What its check says of it, by name."""
+        self.case = finding.details.get("case")
+        """In which case its check found it, where that matters to a repair."""
 
     @property
     def statement(self) -> Statement:

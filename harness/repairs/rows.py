@@ -25,7 +25,7 @@ from harness.repairs.source import (
 def same_order_each_epoch(fault: RepairTarget) -> Iterator[cst.Module]:
     """Shuffle where the training's DataLoader is made."""
     source = fault.source
-    if "SequentialSampler" not in fault.finding.observed:
+    if fault.details.get("sampler") != "SequentialSampler":
         return
     names = _iterated(source, fault)
     loaders = [call for call in source.calls(source.module, "DataLoader") if argument(call, "sampler") is None]

@@ -105,7 +105,7 @@ def plateau_wrong_mode(fault: RepairTarget) -> Iterator[cst.Module]:
     """Say which way the metric is to go."""
     source = fault.source
     for call in source.calls(fault.statement, "ReduceLROnPlateau"):
-        mode = "min" if 'mode="max"' in fault.finding.observed else "max"
+        mode = fault.details.get("mode", "max")
         given = argument(call, "mode", 1)
         if given is not None:
             yield source.replaced(given.value, f'"{mode}"')
@@ -134,11 +134,11 @@ def wrong_length(fault: RepairTarget) -> Iterator[cst.Module]:
     lengths = [found for call in source.calls(fault.statement) for name in LENGTHS if (found := argument(call, name))]
     for length in lengths[:1]:
         made_for = _definition(source, length.value)
-        if isinstance(made_for, cst.Call) and called(made_for) == "len" and "is over after" in fault.finding.observed:
+        if isinstance(made_for, cst.Call) and called(made_for) == "len" and fault.case == "too-short":
             for loop in epoch_loops(source):
                 yield source.replaced(length.value, f"{times(source, loop)} * {source.code(length.value)}")
         product = isinstance(made_for, cst.BinaryOperation) and isinstance(made_for.operator, cst.Multiply)
-        if product and "is made for" in fault.finding.observed:
+        if product and fault.case == "too-long":
             for call in source.calls(source.module, "backward"):
                 for size in window_sizes(source, call):
                     yield source.replaced(length.value, f"{source.code(length.value)} // {size}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from harness.errors import CannotTry
@@ -22,7 +23,7 @@ def check(orders: Orders) -> int:
     """Watch the script as its orders say."""
 
     def kept(report: CheckReport) -> int:
-        Path(orders.folder, REPORT).write_text(json.dumps(report.as_dict()), encoding="utf-8")
+        Path(orders.folder, REPORT).write_text(json.dumps(asdict(report)), encoding="utf-8")
         return 0
 
     try:

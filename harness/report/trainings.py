@@ -20,7 +20,7 @@ WIDTH = 160
 
 
 def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
-    """The first section that differs, whole; those behind it by their names, for they may follow from it."""
+    """The first section that differs, whole; of those behind it, which may follow from it, the first fact each."""
     for each in verdict.findings:
         yield f"{verdict.name}: error: {said(each)}"
     if not verdict.changed:
@@ -35,10 +35,14 @@ def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
         yield f"  was  {was or 'nothing'}"
         yield f"  now  {now or 'nothing'}"
     yield from section_lines(verdict.changed[section])
-    if behind:
-        yield f"  {', '.join(behind)} differ{'s' * (len(behind) == 1)} too, which may follow from it"
+    for other in behind:
+        of_it = verdict.changed[other]
+        more = f", and {len(of_it) - 1} more" if len(of_it) > 1 else ""
+        yield f"  {other} differ{'' if other == NUMBERS else 's'} too:{next(section_lines(of_it))[1:]}{more}"
     yield f"  {verdict.lane}"
     yield f"  If it is meant: harness baseline accept {verdict.name} {section} --why TEXT"
+    if behind:
+        yield f"  If all of it is: harness baseline accept {verdict.name} all --why TEXT"
 
 
 def section_lines(changed: list[Changed]) -> Iterator[str]:

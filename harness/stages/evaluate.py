@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
@@ -24,17 +24,18 @@ from harness.stages.chain import RECIPE_RESPECTED, Run, Stage, first_difference
 from harness.stages.model import PADDING_INVARIANT, evaluated
 from harness.stages.trace import Trace, row_key
 from harness.stages.train import evaluation_loop, in_turn, rows_in_turn, rows_repeated, sign_of_life
-from harness.watch.facts.formulas import Tally, mistakes, part_of, values
+from harness.watch.facts.formula import Formula, formula
+from harness.watch.facts.formulas import Tally, mistakes, part_of, summed, values
 
 STAGE = Stage("evaluate")
 
-FORMULAS = {
-    "accuracy": ("accuracy", ""),
-    "f1": ("f1", "of class 1"),
-    "f1_macro": ("f1", "macro"),
-    "f1_micro": ("f1", "micro"),
-    "f1_weighted": ("f1", "weighted"),
-    "matthews_correlation": ("mcc", "of all classes"),
+FORMULAS: Mapping[str, tuple[str, Formula | None]] = {
+    "accuracy": ("accuracy", None),
+    "f1": ("f1", formula("class", number=1)),
+    "f1_macro": ("f1", formula("macro")),
+    "f1_micro": ("f1", formula("micro")),
+    "f1_weighted": ("f1", formula("weighted")),
+    "matthews_correlation": ("mcc", formula("all-classes")),
 }
 """By the name of a metric, its kind and its formula among those by which ``check`` explains what scripts report: the
 metric's own code must not vouch for itself."""
@@ -190,9 +191,9 @@ def score(name: str, predictions: Sequence[int], references: Sequence[int]) -> f
     >>> score("f1_macro", [0, 1, 2, 2], [0, 1, 1, 2])
     0.7777777777777777
     """
-    kind, formula = FORMULAS[name]
-    found = values(Tally([part_of(predictions, references)]))
-    return next((each.value for each in found if each.kind == kind and formula in (each.formula, "")), 0.0)
+    kind, by = FORMULAS[name]
+    found = values(Tally(summed([part_of(predictions, references)])))
+    return next((each.value for each in found if each.kind == kind and by in (each.formula, None)), 0.0)
 
 
 def by_mistake(run: Run, expected: dict[str, float]) -> Iterator[str]:
@@ -201,9 +202,9 @@ def by_mistake(run: Run, expected: dict[str, float]) -> Iterator[str]:
     for batch in in_turn(run.evaluation_forwards):
         parts.append(part_of(batch.predictions, references))
         references = references[len(batch.predictions) :]
-    known = list(mistakes(Tally(parts, size=run.recipe.batch_size))) if parts else []
+    known = list(mistakes(Tally(summed(parts), size=run.recipe.batch_size))) if parts else []
     for name, observed in run.metrics.items():
-        kind, _ = FORMULAS.get(name, (None, ""))
+        kind, _ = FORMULAS.get(name, (None, None))
         wrong = not same_score(observed, expected.get(name, math.nan))
         by = (each for each in known if wrong and each.kind == kind and same_score(observed, each.value))
         yield from (f"; {name} is {each.formula}" for each in list(by)[:1])

@@ -5,8 +5,8 @@ docs/contributing.md walks through the making of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -50,6 +50,8 @@ class Found:
     """What to do in this very case, where that is more than the first paragraph of "What to do"."""
     may_be_meant: bool = False
     """Whether this very case may be meant: then it is a warning, though the fault is an error."""
+    details: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What a repair must know of it, by name; "case" where a check finds its fault in several."""
 
 
 Verdict = Outcome | NothingToJudge | Found
@@ -118,6 +120,7 @@ class Check(Fault, Onlooker, package=CHECKS):
             at_hand = None if fact.of_run else fact.at.update
             update = at_hand if verdict.update is None else verdict.update
             finding = self.finding(verdict.expected, verdict.observed, where, update, verdict.hint)
+            finding = replace(finding, details=verdict.details)
             monitor.report(replace(finding, severity="warning") if verdict.may_be_meant else finding)
 
     def lacks(self) -> str:

@@ -41,25 +41,32 @@ class Outcomes:
 def of_all_ranks(threads: Session) -> Outcomes:
     """What was found; on the first of several ranks that of all.
 
-    The others leave theirs in a folder that the first reads. It also compares what only shows between ranks.
+    The others leave theirs in a folder that the first reads. It also compares what only shows between ranks. Where some
+    run on other machines, what they find stays there.
     """
-    ranks = launch.world_size() or 1
-    if ranks == 1:
+    ranks, here = launch.world_size() or 1, launch.ranks_here()
+    if ranks == 1 or 0 not in here:
         return _of_this_rank(threads)
     folder = exchange_folder()
-    rank, summaries = int(os.environ.get("RANK", "0")), threads.first.summaries()
+    rank, summaries = launch.rank(), threads.first.summaries()
     own = _of_this_rank(threads)
     left = asdict(own) | {"looked": sorted(own.looked), "summaries": summaries}
     write_atomically(folder / f"{rank}.json", json.dumps(left))
     if rank:
         return own
-    others = _left_by_others(folder, ranks)
+    others = _left_by_others(folder, here)
     shutil.rmtree(folder, ignore_errors=True)
-    missing = [each for each in range(1, ranks) if each not in others]
-    if not missing:
+    missing = [each for each in here[1:] if each not in others]
+    if not missing and len(here) == ranks:
         threads.first.compare_ranks([summaries, *(each["summaries"] for each in others.values())])
     whole = _of_this_rank(threads)
     whole.notes += [f"rank {each} of {ranks} left nothing; it is left out" for each in missing]
+    if len(here) < ranks:
+        whole.notes.append(
+            f"{ranks - len(here)} of {ranks} ranks run on other machines: what they did is not looked at here, and "
+            "ranks are not compared with each other; start all of them on one machine, for instance with --processes "
+            f"{ranks} on its CPUs"
+        )
     for other, each in others.items():
         known = {finding.check for finding in whole.findings}
         for found in (Finding(**finding) for finding in each["findings"]):
@@ -99,11 +106,11 @@ def _of_this_rank(threads: Session) -> Outcomes:
     return Outcomes(threads.all_findings, threads.notes, threads.crashed, threads.looked, threads.lacking)
 
 
-def _left_by_others(folder: Path, ranks: int) -> dict[int, dict[str, Any]]:
-    """What the ranks other than the first left, by rank; those that leave nothing in time are not there."""
+def _left_by_others(folder: Path, ranks: range) -> dict[int, dict[str, Any]]:
+    """What the ranks of this machine left, but for the first; those that leave nothing in time are not there."""
     until = time.monotonic() + PATIENCE
     found: dict[int, dict[str, Any]] = {}
-    for rank in range(1, ranks):
+    for rank in ranks[1:]:
         path = folder / f"{rank}.json"
         while not path.exists() and time.monotonic() < until:
             time.sleep(0.05)

@@ -352,3 +352,27 @@ def test_stale_baselines_are_named(folder: Path) -> None:
     assert "recipe.lr is 0.0001 there and 5e-05 now; no run is compared with it" in wrong["tiny-plain-cpu.json"]
     assert "zero.json: the file" in wrong["zero.json"]
     assert harness("baseline", "show", "--baselines", folder).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("compare", "sfft"), "no training sfft; there are sft, lora"),
+        (("compare", "sft", "sfft"), "no training sfft; there are sft, lora"),
+        (("record", "sfft"), "no training sfft; there are sft, lora"),
+        (("accept", "sfft", "data", "--why", "it is meant"), "no training sfft; there are sft, lora"),
+        (("compare", "runs/one"), "run record runs/one"),
+        (("compare", "run.json"), "run record run.json"),
+    ],
+)
+def test_a_name_that_is_no_training_is_said(
+    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = "".join(f'[[tool.harness.training]]\nname = "{name}"\nscript = "{name}.py"\n' for name in ("sft", "lora"))
+    (tmp_path / "pyproject.toml").write_text(tables)
+    for name in ("sft", "lora"):
+        (tmp_path / f"{name}.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    done = harness("baseline", *words)
+    assert done.exit_code == 2
+    assert said in done.output

@@ -112,8 +112,10 @@ def test_the_first_section_that_differs_is_shown_and_the_others_are_named() -> N
     assert "was  train: 60 rows" in said
     assert "now  train: 52 rows" in said
     assert "data.train.rows: 60 -> 52" in said
-    assert "update differs too" in said
+    assert "update differs too: update.SGD.steps: 8 -> 7\n" in said
+    assert "If all of it is: harness baseline accept small all --why TEXT" in said
     assert "numbers were not compared" in said
+    assert not found.numbers_compared
     assert "harness baseline accept small data --why TEXT" in said
 
 
@@ -178,6 +180,7 @@ def test_numbers_are_compared_as_far_as_the_machine_allows(
     found = verdict("small", before, run(numbers={"loss": loss, "metric.f1.f1": [0.8]}), machine)
     assert ("numbers" in found.changed) == found.failed == differs
     assert lane in found.lane
+    assert found.numbers_compared == (machine["device"] == MACHINE["device"])
 
 
 def test_a_loss_that_was_no_number_and_is_none_again_is_the_same(tmp_path: Path) -> None:
@@ -228,13 +231,34 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
 def test_recording_measures_the_noise_and_leaves_out_what_varies(runs: Runs, tmp_path: Path) -> None:
     other = changed(0, order="in order")
     other.numbers = {"loss": [0.7, 0.6, 0.507], "metric.f1.f1": [0.8]}
-    environments = runs(run(), run(), other)
+    environments = runs(run(), other, run())
     found, _ = trainings.record(TRAINING, tmp_path)
-    assert environments == [{}, {"PYTHONHASHSEED": "4711"}, {"OMP_NUM_THREADS": "1"}]
+    assert environments == [{}, trainings.OTHERWISE, {}]
     assert found.facts["data.train.order"] == VARIES
     assert found.facts["data.train.rows"] == 60
     assert found.noise["loss"] == pytest.approx([0.01, 0.01 / 6])
     assert found.noise["metric.f1.f1"] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("other", "made"),
+    [
+        (run(), 2),
+        (run(numbers={"loss": [0.7, 0.6, 0.50001], "metric.f1.f1": [0.8]}), 2),  # rounding
+        (run(numbers={"loss": [0.7, 0.6, 0.51], "metric.f1.f1": [0.8]}), 3),
+        (changed(0, rows=61), 3),
+        (run(*LINES[:3]), 3),
+    ],
+)
+def test_a_third_run_is_made_where_two_differ(other: Description, made: int, runs: Runs, tmp_path: Path) -> None:
+    told: list[str] = []
+    environments = runs(run(), other, run())
+    trainings.record(TRAINING, tmp_path, tell=told.append)
+    assert (len(environments), len(told)) == (made, made)
+    assert told[1] == "small: run 2, with one thread and other hashes of strings, about 0 s"
+    environments.clear()
+    trainings.record(TRAINING, tmp_path, run(), told.append)
+    assert environments[0] == trainings.OTHERWISE, "a run that was made is not made again"
 
 
 def test_a_run_with_an_error_is_not_recorded(runs: Runs, tmp_path: Path) -> None:
@@ -256,8 +280,45 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def accept(checkout: Path, section: str) -> StoredTraining:
-    return trainings.accept(TRAINING, checkout, checkout / "small.txt", section, "fewer  rows\n are meant")
+def accept(checkout: Path, *sections: str) -> StoredTraining:
+    trainings.accept(TRAINING, checkout, checkout / "small.txt", sections, "fewer  rows\n are meant")
+    return read(checkout / "small.txt", "small")
+
+
+BOTH = [replace(LINES[0], facts={**LINES[0].facts, "data.train.rows": 52}), *LINES[1:3], changed(3, steps=7).lines[3]]
+"""Two sections that differ."""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "now", "accepted", "made"),
+    [
+        (["data", "update"], run(*BOTH), ["data", "update"], 1),
+        (["all"], run(*BOTH), ["data", "update"], 1),
+        (["all"], run(*BOTH, numbers={"loss": [0.9]}), ["data", "update", "numbers"], 2),
+        (["update", "data", "numbers"], run(*BOTH), ["data", "update", "numbers"], 2),
+        (["all"], run(numbers={"loss": [0.9]}), ["numbers"], 2),
+    ],
+)
+def test_several_sections_are_accepted_at_once(
+    wanted: list[str], now: Description, accepted: list[str], made: int, runs: Runs, checkout: Path
+) -> None:
+    environments = runs(now)
+    found = accept(checkout, *wanted)
+    assert [each.partition(" at ")[0] for each in found.accepted] == accepted
+    assert len(environments) == made
+    assert not verdict("small", found, now, MACHINE).failed
+
+
+def test_numbers_are_not_accepted_before_all_of_the_behaviour(runs: Runs, checkout: Path) -> None:
+    runs(run(*BOTH, numbers={"loss": [0.9]}))
+    with pytest.raises(CannotTry, match="the behaviour differs in update: accept that before"):
+        accept(checkout, "data", "numbers")
+    with pytest.raises(CannotTry, match="nothing in loss differs"):
+        accept(checkout, "data", "loss")
+    assert read(checkout / "small.txt", "small").accepted == []
+    runs(run())
+    with pytest.raises(CannotTry, match="nothing differs from the baseline"):
+        accept(checkout, "all")
 
 
 def test_one_section_is_accepted_with_its_reason_and_the_others_stay(runs: Runs, checkout: Path) -> None:

@@ -184,7 +184,7 @@ def test_what_is_wrong_with_a_call_is_said(project: Path, does: Does) -> None:
     cli("record", "small")
     for arguments, part in (
         (["accept", "small", "--why", "x"], "name the SECTION to accept"),
-        (["accept", "tiny", "data", "--why", "x"], "is no training"),
+        (["accept", "tiny", "data", "--why", "x"], "no training tiny; there are small"),
         (["compare", "small", "--seeds", "2"], "--seeds says what to train"),
     ):
         status, said = cli(*arguments)

@@ -211,6 +211,16 @@ def test_the_same_loop_has_the_same_facts_and_numbers(base: Description, tmp_pat
     assert len(base.numbers["gradient_norm.AdamW"]) == 8
 
 
+def test_norms_are_kept_as_they_are_before_clipping(tmp_path: Path) -> None:
+    free, tight = (did(saved=tmp_path / "model.pt", clip=clip).numbers for clip in (None, 1e-3))
+    assert "gradient_norm_before_clipping.AdamW" not in free
+    assert all(each == pytest.approx(1e-3, rel=1e-2) for each in tight["gradient_norm.AdamW"])
+    unclipped = tight["gradient_norm_before_clipping.AdamW"]
+    assert unclipped[0] == pytest.approx(free["gradient_norm.AdamW"][0])
+    assert len(unclipped) == 8
+    assert min(unclipped) > 1e-2
+
+
 def test_a_loop_without_a_loader_has_its_rows_too() -> None:
     rows, labels = torch.randn(24, 5), torch.randint(3, (24,))
     model = nn.Linear(5, 3)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 
 from harness import catalogue
 from harness.findings import Finding
 from harness.repairs.repair import all_repairs, candidates
+from harness.watch.check import Found
+from harness.watch.checks.optimizer.steps import NeverSteps
+from tests.checks.judging import all_cases, judged
 
 
 class Edit(NamedTuple):
@@ -19,13 +24,14 @@ class Edit(NamedTuple):
     at: str
     before: str
     after: str
-    observed: str = ""
+    details: Mapping[str, str] = MappingProxyType({})
+    """What the check says of its finding that the repair reads."""
 
 
-def edits(check: str, at: str, text: str, observed: str = "") -> list[str]:
+def edits(check: str, at: str, text: str, **details: str) -> list[str]:
     """The texts that are tried, in their order."""
     (line,) = [number for number, each in enumerate(text.splitlines(), start=1) if at in each]
-    finding = Finding("", observed, "", f"train.py:{line}", check=check)
+    finding = Finding("", "", "", f"train.py:{line}", check=check, details=details)
     return [each.decode() for each in candidates(text.encode(), finding)]
 
 
@@ -235,7 +241,7 @@ EDITS = [
         ]
         optimizer = AdamW(groups)
         """,
-        "a parameter group has 'learning_rate', which is ignored: 'lr' stays 0.001",
+        {"key": "learning_rate", "meant": "lr"},
     ),
     Edit(
         "inputs::labels-shifted-twice",
@@ -290,7 +296,7 @@ EDITS = [
         """
         loss = F.binary_cross_entropy_with_logits(logits, labels)
         """,
-        "the cross-entropy has only one class, so it is always 0",
+        {"case": "one-class"},
     ),
     Edit(
         "loss::axes-mixed",
@@ -343,7 +349,7 @@ EDITS = [
         """
         loss = kl_div(logits.log_softmax(-1), soft)
         """,
-        "kl_div is given probabilities as its first argument, which it takes for log-probabilities",
+        {"takes": "log-probabilities"},
     ),
     Edit(
         "loss::not-raw-logits",
@@ -692,7 +698,7 @@ EDITS = [
             optimizer.step()
             optimizer.zero_grad()
         """,
-        "5 backward passes, but no optimizer step",
+        {"case": "no-step"},
     ),
     Edit(
         "rows::changed-in-place",
@@ -743,7 +749,7 @@ EDITS = [
         for x in train:
             model(x).backward()
         """,
-        "the rows come in the same order as in the previous epoch (SequentialSampler)",
+        {"sampler": "SequentialSampler"},
     ),
     Edit(
         "saved::best-is-worst",
@@ -807,7 +813,7 @@ EDITS = [
         """
         schedule = ReduceLROnPlateau(optimizer, "max", patience=2)
         """,
-        'mode="min", but the scheduler is given the accuracy: 0.875',
+        {"mode": "max"},
     ),
     Edit(
         "schedule::stepped-before-update",
@@ -859,7 +865,6 @@ EDITS = [
             optimizer.step()
             scheduler.step()
         """,
-        "LambdaLR was never stepped in 24 updates",
     ),
     Edit(
         "schedule::warmup-never-ends",
@@ -886,7 +891,7 @@ EDITS = [
             loss.backward()
             if i % 4 == 3: optimizer.step()
         """,
-        "LinearLR: the schedule is made for 72 steps but gets only 18, so the learning rate stops at 75% of its peak",
+        {"case": "too-long"},
     ),
     Edit(
         "schedule::wrong-length",
@@ -903,7 +908,7 @@ EDITS = [
             for batch in loader:
                 optimizer.step()
         """,
-        "LambdaLR: the schedule is over after 8 of 24 steps",
+        {"case": "too-short"},
     ),
     Edit(
         "optimizer::maximizes",
@@ -967,7 +972,7 @@ EDITS = [
             opt.step()
             print(x)
         """,
-        "optimizer.step() comes before the backward pass, so there are no gradients yet",
+        {"case": "step-before-backward"},
     ),
     Edit(
         "loss::not-raw-logits",
@@ -1048,7 +1053,7 @@ EDITS = [
         writer = Writer(8).to(device)
         optimizer = Adam([*writer.parameters(), *reader.parameters()], lr=0.1)
         """,
-        "rnn.weight, rnn.bias of Reader get gradients, but no optimizer holds them",
+        {"model": "Reader"},
     ),
     Edit(
         "schedule::stepped-before-update",
@@ -1095,7 +1100,6 @@ EDITS = [
         for epoch in range(epochs):
             one_epoch()
         """,
-        "CosineAnnealingLR: the schedule is over after 3 of 30 steps",
     ),
     Edit(
         "schedule::wrong-length",
@@ -1114,7 +1118,48 @@ EDITS = [
             for batch in loader:
                 train(batch)
         """,
-        "LinearLR: the schedule is over after 8 of 24 steps",
+        {"case": "too-short"},
+    ),
+    Edit(
+        "weights::state-kept-without-copy",
+        "best, least =",
+        """
+        import copy, torch
+        if loss < least:
+            best, least = model.state_dict(), loss  # the best
+        """,
+        """
+        import copy, torch
+        if loss < least:
+            best, least = copy.deepcopy(model.state_dict()), loss  # the best
+        """,
+        {"case": "kept"},
+    ),
+    Edit(
+        "weights::state-kept-without-copy",
+        "best =",
+        """
+        if loss < least:
+            best = {"model": model.state_dict()}
+        """,
+        """
+        if loss < least:
+            best = {"model": {name: each.clone() for name, each in model.state_dict().items()}}
+        """,
+        {"case": "kept"},
+    ),
+    Edit(
+        "weights::state-kept-without-copy",
+        "best =",
+        """
+        from copy import copy, deepcopy
+        best = model.state_dict()
+        """,
+        """
+        from copy import copy, deepcopy
+        best = deepcopy(model.state_dict())
+        """,
+        {"case": "kept"},
     ),
 ]
 
@@ -1122,7 +1167,7 @@ EDITS = [
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.check)
 def test_the_first_edit(edit: Edit) -> None:
     before, after = (textwrap.dedent(each).lstrip("\n") for each in (edit.before, edit.after))
-    assert edits(edit.check, edit.at, before, edit.observed)[0] == after
+    assert edits(edit.check, edit.at, before, **edit.details)[0] == after
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.check)
@@ -1131,7 +1176,33 @@ def test_tabs_and_line_ends_stay(edit: Edit) -> None:
         textwrap.dedent(each).lstrip("\n").replace("    ", "\t").replace("\n", "\r\n")
         for each in (edit.before, edit.after)
     )
-    assert edits(edit.check, edit.at, before, edit.observed)[0] == after
+    assert edits(edit.check, edit.at, before, **edit.details)[0] == after
+
+
+@pytest.mark.parametrize(
+    ("check", "details"),
+    [
+        *((edit.check, edit.details) for edit in EDITS if edit.details),
+        ("mode::training-in-eval-mode", {"case": "updates-in-validation"}),
+        ("schedule::plateau-wrong-mode", {"mode": "min"}),
+    ],
+)
+def test_what_a_repair_reads_is_what_its_check_says(check: str, details: dict[str, str]) -> None:
+    """Of the check's own cases one has it: names of the script may be others."""
+    verdicts = [judged(case.check, case.fact) for case in all_cases() if case.check.id == check]
+    said = [dict(verdict.details) for verdict in verdicts if isinstance(verdict, Found) and verdict.details]
+    of_script = {"key": "learning_rate", "meant": "lr", "model": "Net"}
+    assert {**details, **{name: value for name, value in of_script.items() if name in details}} in said
+
+
+def test_what_a_check_says_comes_with_its_finding() -> None:
+    case = next(each for each in all_cases() if each.check is NeverSteps and isinstance(each.verdict, str))
+    reported: list[Finding] = []
+    monitor: Any = SimpleNamespace(report=reported.append, locator=SimpleNamespace(script_place=None))
+    for kind, tell in NeverSteps(monitor).subscriptions():
+        if isinstance(case.fact, kind):
+            tell(case.fact)
+    assert [each.details for each in reported] == [{"case": "no-step"}]
 
 
 def test_every_repair_is_shown_and_is_that_of_a_check() -> None:
@@ -1150,11 +1221,15 @@ def test_what_is_right_already_gets_no_edit() -> None:
     assert edits("gradients::not-cleared", "step", "trainer.step()\n") == []
 
 
+def test_two_models_of_the_same_parameters_are_not_repaired_by_a_copy_of_the_state() -> None:
+    text = "target = copy.copy(online)\ntarget.load_state_dict(online.state_dict())\n"
+    assert edits("weights::state-kept-without-copy", "load_state_dict", text) == []
+
+
 def test_what_the_author_must_decide_gets_no_edit() -> None:
     text = "for x in validation:\n    model(x).backward()\n"
-    observed = "in train mode it is never trained over this DataLoader: are these updates in the validation?"
     assert edits("mode::training-in-eval-mode", "model", text) != []
-    assert edits("mode::training-in-eval-mode", "model", text, observed) == []
+    assert edits("mode::training-in-eval-mode", "model", text, case="updates-in-validation") == []
 
 
 def test_a_shuffled_loader_drops_its_last_batch_on_purpose() -> None:
@@ -1185,9 +1260,7 @@ def test_a_softmax_that_is_read_before_it_is_returned_stays() -> None:
     ],
 )
 def test_parameters_of_a_second_model_are_those_of_one_variable(text: str) -> None:
-    tried = edits(
-        "optimizer::missing-parameters", "Adam", text, "a.weight of Reader get gradients, but no optimizer holds them"
-    )
+    tried = edits("optimizer::missing-parameters", "Adam", text, model="Reader")
     assert not [each for each in tried if "*" in each]
 
 
@@ -1241,4 +1314,4 @@ def test_the_last_window(loop: str, test: str, after: str) -> None:
 @pytest.mark.parametrize("length", ["steps", "24", "epochs * len(loader)"])
 def test_a_schedule_whose_loop_may_be_wrong_is_not_made_longer(length: str) -> None:
     text = f"schedule = LinearLR(optimizer, total_iters={length})\nfor _ in range(epochs):\n    train(loader)\n"
-    assert edits("schedule::wrong-length", "LinearLR", text, "LinearLR: the schedule is over after 8 of 24 steps") == []
+    assert edits("schedule::wrong-length", "LinearLR", text, case="too-short") == []

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import pytest
@@ -134,7 +135,7 @@ def test_what_follows_is_repaired_after_its_cause(
     """The first edit that is tried leaves what is ``left``, the second nothing."""
     both = [made(CAUSE), made(EFFECT, CAUSE)]
     report = CheckReport("train.py", findings=both, held=[], seconds={"in all": 1.0})
-    remaining = [left, []]
+    remaining, begun = [left, []], list[str]()
 
     class Bench:
         begun = 0
@@ -143,6 +144,9 @@ def test_what_follows_is_repaired_after_its_cause(
             return b"begun"
 
         def tell(self, line: str) -> None: ...
+
+        def begins(self, line: str) -> None:
+            begun.append(line)
 
         def run(self, files: Any, seconds: float) -> CheckReport:
             found = remaining.pop(0) if CAUSE not in {each.check for each in left} else both
@@ -154,9 +158,26 @@ def test_what_follows_is_repaired_after_its_cause(
     monkeypatch.setattr(prove, "_diff", lambda name, before, after: "its own")
     report.patches = prove.prove(Bench(), report, again=report).patches  # type: ignore[arg-type]
     assert report.patches[1] == patch
+    assert begun[0] == f"edit 1 of 1 for {CAUSE}: about 1 s …"
     assert [each.check for each in report.left] == ([CAUSE, EFFECT] if status is None else status)
     said = "\n".join(patch_lines(report, written=True))
     assert (f"repaired: {EFFECT}, by that of {CAUSE}" in said) == (patch.gone_with is not None)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_what_is_not_looked_at_any_more_is_not_repaired(held: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the patch of the cause nothing is left that the other check looks at: that shows nothing."""
+    report = CheckReport("train.py", findings=[made(CAUSE), made(EFFECT)], held=[], seconds={"in all": 1.0})
+    after = CheckReport("train.py", findings=[], held=[CAUSE, EFFECT] if held else [CAUSE], seconds={"in all": 1.0})
+    told: list[str] = []
+    on: Any = SimpleNamespace(begun=0, read=lambda name: b"x", tell=told.append, begins=told.append)
+    on.run = lambda files, seconds: after if files else report
+    monkeypatch.setattr(prove, "candidates", lambda data, finding: [data + b"1", data + b"2"])
+    monkeypatch.setattr(prove, "_overlap", lambda begun, before, edited: False)
+    patches = prove.prove(on, report).patches
+    assert [each.gone_with for each in patches] == [None, CAUSE if held else None]
+    assert held or patches[1].why == f"with the patch of {CAUSE} there is nothing left that it looks at"
+    assert told[0] == "running it again, and once for each edit: at most 5 runs of about 1 s"
 
 
 @pytest.mark.parametrize(

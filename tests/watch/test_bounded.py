@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import itertools
+import pickle
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,10 +20,11 @@ from harness.describe.models import Models
 from harness.findings import few
 from harness.watch import bounded
 from harness.watch.bounded import Distinct, First, FirstByKey, Latest, LatestByKey
-from harness.watch.events import Forward
-from harness.watch.facts import outline, reported_numbers
+from harness.watch.events import BackwardBegins, Batch, Forward, Pass, Position
+from harness.watch.facts import outline
 from harness.watch.facts.evaluations_by_hand import MIN_ROUNDS_OF_NEW_ROWS, EvaluationsByHand
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, Ledger
+from harness.watch.facts.reported_numbers import MOST_WAITING, ReportedNumbers
 
 ENTRIES = st.lists(st.integers(0, 12), max_size=40)
 BOUNDS = st.integers(1, 8)
@@ -164,14 +167,64 @@ def test_backward_passes_that_were_cut_are_forgotten_with_their_update() -> None
     assert known.cut == {1999}
 
 
-def test_parts_of_a_line_are_remembered_up_to_the_batches_that_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reported_numbers, "MOST_PARTS", 8)
-    known = cast("Any", SimpleNamespace(monitor=SimpleNamespace(number_of=id), _by_line={}))
-    known._began = lambda key, evaluation: evaluation
-    model = torch.nn.Linear(2, 1)
-    for number in range(20):
-        found = reported_numbers.ReportedNumbers._evaluation(
-            known, Forward(number, model, (torch.ones(4, 2),), {}, None)
-        )
-    assert found is not None
-    assert len(found.bases) == 8
+LOADER = SimpleNamespace(dataset=[1, 2, 3], batch_size=2)
+
+
+def evaluated(evaluations: int, batches: int, *, by_loader: bool, lines: int = 1) -> ReportedNumbers:
+    """What is kept after evaluations of two rows a batch, which nobody reported a number of."""
+    found = ReportedNumbers(cast("Any", SimpleNamespace(number_of=lambda model: 1)))
+    numbers, model = itertools.count(1), torch.nn.Linear(2, 3)
+    for made, line in itertools.product(range(evaluations), range(lines)):
+        of: Any = Pass(cast("Any", LOADER), made + 1, batches, f"train.py:{line}")
+        for number in itertools.islice(numbers, batches):
+            data = (torch.ones(2, 2), torch.tensor([0, 1]))
+            batch = Batch(of, number, None, None, data, None) if by_loader else None
+            told = {"labels": data[1]}
+            forward = Forward(number, model, data[:1], told, torch.rand(2, 3), batch, where=f"train.py:{line}")
+            object.__setattr__(forward, "at", Position(update=made + 1, updates_made=made))
+            found.on_forward(forward)
+        if by_loader:
+            of.over = of.exhausted = True
+        else:
+            found._by_line.clear()
+    return found
+
+
+def size(found: ReportedNumbers) -> int:
+    """Bytes of what it keeps, but for the passes, which are the instruments'."""
+    kept = [[replace(each, of=None) for each in evaluations] for evaluations in found._sources.values()]
+    return len(pickle.dumps((kept, found._losses, found._hits, list(found._by_line), dict(found._lengths))))
+
+
+@pytest.mark.parametrize("by_loader", [True, False])
+@pytest.mark.parametrize(
+    ("few", "many"),
+    [
+        ({"batches": 640}, {"batches": 2560}),
+        ({"evaluations": 70}, {"evaluations": 160}),
+        ({"evaluations": 2, "lines": 20}, {"evaluations": 2, "lines": 80}),
+    ],
+    ids=["batches", "evaluations", "lines"],
+)
+def test_what_is_kept_of_evaluations_does_not_grow(by_loader: bool, few: Any, many: Any) -> None:
+    usual = {"evaluations": 1, "batches": 2, "by_loader": by_loader}
+    one, other = size(evaluated(**{**usual, **few})), size(evaluated(**{**usual, **many}))
+    assert other < 1.1 * one
+    assert one < 700_000
+
+
+def test_an_evaluation_is_as_large_as_one_batch_when_it_is_over() -> None:
+    short, long = (size(evaluated(2, batches, by_loader=True)) for batches in (1, 300))
+    (key,) = (found := evaluated(2, 300, by_loader=True))._sources
+    over, latest = found._sources[key]
+    assert (over.sums.batches, len(over.waiting), len(latest.waiting)) == (300, 0, latest.batches % MOST_WAITING)
+    assert len(pickle.dumps(over.sums)) < 1500
+    assert long < short + MOST_WAITING * 3000
+
+
+def test_losses_that_are_trained_on_are_added_up_in_time() -> None:
+    found = ReportedNumbers(cast("Any", SimpleNamespace(number_of=lambda model: 1)))
+    for number in range(2000):
+        found.on_backward_begins(BackwardBegins(number, torch.tensor(0.5), 1.0))
+    assert len(found._losses) < MOST_WAITING
+    assert (found._in_all.number + len(found._losses), found._last) == (2000, 0.5)

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -392,6 +393,30 @@ def test_what_one_rank_left_alone_is_compared_with_nothing(tmp_path: Path, monke
     monkeypatch.setattr(exchange, "PATIENCE", 0.0)
     assert exchange.of_all_ranks(session).notes == ["rank 1 of 2 left nothing; it is left out"]
     assert compared_ranks == []
+
+
+def of_two_machines(rank: int, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What a rank of four tells, two of which run on each machine."""
+    values = {"WORLD_SIZE": 4, "RANK": rank, "LOCAL_WORLD_SIZE": 2, "LOCAL_RANK": rank % 2}
+    for name, value in values.items():
+        monkeypatch.setenv(name, str(value))
+    first = SimpleNamespace(summaries=dict, compare_ranks=lambda summaries: pytest.fail("some are not here"))
+    session: Any = SimpleNamespace(first=first, all_findings=[], notes=[], crashed={}, looked=set(), lacking={})
+    return exchange.of_all_ranks(session)
+
+
+def test_ranks_of_other_machines_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(exchange, "PATIENCE", 5.0)
+    for rank in (3, 2):
+        assert of_two_machines(rank, monkeypatch).notes == []
+    assert list(tmp_path.iterdir()) == [], "nobody would read it there"
+    of_two_machines(1, monkeypatch)
+    begun = time.monotonic()
+    (note,) = of_two_machines(0, monkeypatch).notes
+    assert time.monotonic() - begun < 2
+    assert note.startswith("2 of 4 ranks run on other machines: what they did is not looked at here")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("passes", "kept"), [(3, 1), (bounded.MOST + 6, 0)])

@@ -23,7 +23,8 @@ from tqdm import tqdm
 
 from harness.describe.page import describing
 from harness.watch import watch
-from harness.watch.facts.formulas import Part, Tally, mistakes, values
+from harness.watch.facts.formula import formula
+from harness.watch.facts.formulas import Part, Tally, mistakes, summed, values
 from harness.watch.facts.reported_numbers import kind_of, numbers_in
 
 
@@ -68,16 +69,16 @@ PARTS = [Part(targets=4, places=4, hits=3, loss=0.5), Part(targets=2, places=2, 
 
 
 def test_what_an_evaluation_comes_to() -> None:
-    found = {(each.kind, each.formula): each.value for each in values(Tally(PARTS))}
+    found = {(each.kind, str(each.formula)): each.value for each in values(Tally(summed(PARTS)))}
     assert found["accuracy", "3 of 6 targets"] == 0.5
     assert found["loss", "the mean over 6 targets"] == pytest.approx(1.0)
     assert found["perplexity", "the exponential of the mean over 6 targets"] == pytest.approx(math.e)
 
 
 def test_what_it_comes_to_by_mistake() -> None:
-    before = Tally([Part(targets=4, places=4, hits=1, loss=3.0), Part(targets=2, places=2, hits=1, loss=3.0)])
-    tally = Tally(PARTS, size=4, rows=6, earlier=[before], others=frozenset({30}))
-    found = {each.formula: each.value for each in mistakes(tally) if each.kind in ("accuracy", "loss")}
+    before = Tally(summed([Part(4, 4, hits=1, loss=3.0), Part(2, 2, hits=1, loss=3.0)]))
+    tally = Tally(summed(PARTS), size=4, rows=6, earlier=[before], others=frozenset({30}))
+    found = {str(each.formula): each.value for each in mistakes(tally) if each.kind in ("accuracy", "loss")}
     assert found["that of the last batch alone, 0 of its 2"] == 0.0
     assert found["the mean of the accuracies of 2 batches"] == pytest.approx(0.375)
     assert found["hits divided by 8, as if all 2 batches had 4 rows"] == pytest.approx(3 / 8)
@@ -92,7 +93,8 @@ def test_what_it_comes_to_by_mistake() -> None:
 def test_two_classes_have_precision_recall_and_f1() -> None:
     confusion = torch.tensor([[5, 1], [2, 4]]).numpy()
     found = {
-        (each.kind, each.formula): each.value for each in values(Tally([Part(12, 12, hits=9, confusion=confusion)]))
+        (each.kind, str(each.formula)): each.value
+        for each in values(Tally(summed([Part(12, 12, hits=9, confusion=confusion)])))
     }
     assert found["precision", "of class 1"] == pytest.approx(4 / 5)
     assert found["recall", "of class 1"] == pytest.approx(4 / 6)
@@ -100,8 +102,10 @@ def test_two_classes_have_precision_recall_and_f1() -> None:
     assert found["iou", "of class 1"] == pytest.approx(4 / 7)
     assert found["iou", "macro"] == pytest.approx((4 / 7 + 5 / 8) / 2)
     assert found["mcc", "of all classes"] == pytest.approx(18 / math.sqrt(7 * 5 * 6 * 6), rel=1e-6)
-    swapped = [each for each in mistakes(Tally([Part(12, 12, hits=9, confusion=confusion)])) if each.group == "name"]
-    of_class_1 = {each.kind: each.value for each in swapped if each.formula.endswith("of class 1")}
+    swapped = [
+        each for each in mistakes(Tally(summed([Part(12, 12, hits=9, confusion=confusion)]))) if each.group == "name"
+    ]
+    of_class_1 = {each.kind: each.value for each in swapped if each.formula.of == formula("class", number=1)}
     assert of_class_1 == {"precision": pytest.approx(4 / 6), "recall": pytest.approx(4 / 5)}
 
 
@@ -110,8 +114,8 @@ def test_two_arguments_of_r2_may_change_places() -> None:
     off = (said - true).square().sum().item()
     totals = (true.sum().item(), true.square().sum().item())
     part = Part(4, 4, squares=off, totals=totals, said=(said.sum().item(), said.square().sum().item()))
-    right = {each.kind: each.value for each in values(Tally([part]))}["r2"]
-    swapped = {each.kind: each.value for each in mistakes(Tally([part]))}["r2"]
+    right = {each.kind: each.value for each in values(Tally(summed([part])))}["r2"]
+    swapped = {each.kind: each.value for each in mistakes(Tally(summed([part])))}["r2"]
     assert right == pytest.approx(1 - off / (true - true.mean()).square().sum().item())
     assert swapped == pytest.approx(1 - off / (said - said.mean()).square().sum().item())
 
@@ -141,7 +145,7 @@ def test_columns_and_averages_are_known_by_their_names(how: str) -> None:
         if key.startswith("metric.reported") and key.endswith("by_bits")
     }
     (by,) = of.values()
-    assert by == {"macro": "macro", "micro as macro": "unknown"}.get(how, "# of # targets")
+    assert by == {"macro": "macro", "micro as macro": "unknown"}.get(how, "share:hits")
 
 
 class Unsaid(float):
@@ -191,7 +195,7 @@ def test_where_numbers_are_reported(how: str) -> None:
     with describing() as found, torch.no_grad():
         right = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(TensorDataset(rows, labels), 20))
         LOGS[how](right / 50)
-    assert found.facts["metric.reported.accuracy.by_bits"] == "# of # targets"
+    assert found.facts["metric.reported.accuracy.by_bits"] == "share:hits"
 
 
 class Segmenter(nn.Module):
@@ -212,7 +216,7 @@ def test_masks_have_a_class_for_each_pixel() -> None:
         taken = torch.cat([model(x).argmax(1) for x, _ in DataLoader(TensorDataset(images, masks), 4)])
         both = int(((taken == 1) & (masks == 1)).sum())
         print(f"IoU {both / int(((taken == 1) | (masks == 1)).sum()):.5f}")
-    assert found.facts["metric.reported.iou.by_bits"] == "of class #"
+    assert found.facts["metric.reported.iou.by_bits"] == "class"
 
 
 def test_one_of_the_five_likeliest() -> None:
@@ -225,7 +229,7 @@ def test_one_of_the_five_likeliest() -> None:
         )
         print(f"acc@5 {hits / 97:.4f}")
     (by,) = [value for key, value in found.facts.items() if key.endswith("by_bits") and "reported" in key]
-    assert by == "# of # targets that are among the five likeliest"
+    assert by == "share:among_five"
 
 
 class Run:
@@ -261,7 +265,7 @@ def test_what_trackers_are_told(tracker: str, monkeypatch: pytest.MonkeyPatch) -
     with describing() as found, torch.no_grad():
         right = sum(int((model(x).argmax(1) == y).sum()) for x, y in DataLoader(TensorDataset(rows, labels), 20))
         tell(getattr(module, owner.__name__)(), right / 50)
-    assert found.facts["metric.reported.accuracy.by_bits"] == "# of # targets"
+    assert found.facts["metric.reported.accuracy.by_bits"] == "share:hits"
 
 
 def test_a_table_at_the_end_has_a_row_for_each_evaluation() -> None:
@@ -275,7 +279,7 @@ def test_a_table_at_the_end_has_a_row_for_each_evaluation() -> None:
             shares.append(sum(int((model(x).argmax(1) == y).sum()) for x, y in loader) / 97)
         for number, share in enumerate(shares):
             print(f"epoch {number} accuracy {share:.4f}")
-    assert found.facts["metric.reported.accuracy.by_bits"] == "# of # targets"
+    assert found.facts["metric.reported.accuracy.by_bits"] == "share:hits"
 
 
 @pytest.mark.parametrize("name", ["validation accuracy", "train accuracy"])
@@ -458,7 +462,7 @@ def test_a_page_says_by_which_formula_a_number_comes() -> None:
     page = " ".join(str(found).split())
     assert "of 130 targets" in page
     assert "it is the mean over 130 targets" in page
-    assert found.facts["metric.reported.accuracy.by_bits"] in ("# of # targets", "# of # numbers that were compared")
+    assert found.facts["metric.reported.accuracy.by_bits"] in ("share:hits", "share:agrees")
     with describing() as found:
         run("loss of the rows")
-    assert found.facts["metric.reported.loss.by_bits"] == "the batches' means# added up and divided by # targets"
+    assert found.facts["metric.reported.loss.by_bits"] == "means-by-targets"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from harness.watch.facts.formula import STREAMS, Formula, formula
 
 Confusion = npt.NDArray[np.int64]
 """(classes, classes): how many targets of each class, in rows, were taken for each, in columns."""
@@ -20,16 +22,7 @@ classes are taken from what the model says."""
 RATES = ("accuracy", "error rate", "precision", "recall", "f1", "iou")
 """Kinds of values between 0 and 1, which may be given in per cent."""
 
-
-BEFORE = "that of the evaluation before"
-
-STREAMS = {
-    "hits": "targets",
-    "among_five": "targets that are among the five likeliest",
-    "agrees": "numbers that were compared",
-}
-"""What is counted as right: the likeliest class by the labels that are known, one of the five likeliest, and what the
-script itself compared."""
+BEFORE = formula("evaluation-before")
 
 
 @dataclass(frozen=True)
@@ -57,7 +50,8 @@ class Part:
     """The same of what it says."""
     confusion: Confusion | None = None
     otherwise: Mapping[str, tuple[int, int, Confusion | None]] = field(default_factory=dict)
-    """Hits, targets and confusion where classes are taken by mistake in another way, by how."""
+    """Hits, targets and confusion where classes are taken by mistake in another way, by how
+    (:data:`harness.watch.facts.formula.OTHERWISE`)."""
 
 
 def part_of(taken: Sequence[int], true: Sequence[int]) -> Part:
@@ -69,37 +63,157 @@ def part_of(taken: Sequence[int], true: Sequence[int]) -> Part:
     return Part(rows, rows, int((pairs[0] == pairs[1]).sum()), confusion=confusion.astype(np.int64))
 
 
-def total(parts: Sequence[Part]) -> Part:
-    """Several batches as one."""
-    counted, among_five, agreed = (_counted(parts, stream) for stream in STREAMS)
-    targets = sum(each.targets for each in parts)
-    losses = [each.loss * each.targets for each in parts if each.loss is not None]
-    squares = [each.squares for each in parts if each.squares is not None]
-    first, second, said, said_second = (
-        (sum(values) for values in zip(*((*each.totals, *each.said) for each in parts), strict=True))
-        if parts
-        else (0.0,) * 4
-    )
-    return Part(
-        targets,
-        sum(each.places for each in parts),
-        sum(hits for hits, _ in counted) if counted else None,
-        sum(hits for hits, _ in among_five) if among_five else None,
-        (sum(hits for hits, _ in agreed), sum(of for _, of in agreed)) if agreed else None,
-        sum(losses) / targets if targets and len(losses) == len(parts) else None,
-        sum(squares) if squares and len(squares) == len(parts) else None,
-        sum(each.absolutes for each in parts),
-        (first, second),
-        (said, said_second),
-        _confusion(parts),
-    )
+@dataclass
+class Hits:
+    """What was right in one stream of an evaluation (:data:`STREAMS`)."""
+
+    known: int = 0
+    """Batches of which it is known."""
+    hits: int = 0
+    of: int = 0
+    rates: float = 0.0
+    """Of the batches, added up."""
+    some_empty: bool = False
+    """Whether a batch has no target."""
+    last: tuple[int, int] = (0, 0)
+    """Hits of the latest batch, and of how many."""
+
+    def add(self, hits: int, of: int) -> None:
+        self.known, self.hits, self.of, self.last = self.known + 1, self.hits + hits, self.of + of, (hits, of)
+        self.rates += hits / of if of else 0.0
+        self.some_empty |= not of
+
+
+@dataclass
+class TakenOtherwise:
+    """What an evaluation comes to where classes are taken by mistake in another way."""
+
+    known: int = 0
+    hits: int = 0
+    of: int = 0
+    confusions: int = 0
+    confusion: Confusion | None = None
+
+
+@dataclass
+class Sums:
+    """What the batches of an evaluation come to, added up: as much for ten batches as for a million."""
+
+    batches: int = 0
+    targets: int = 0
+    places: int = 0
+    largest: int = 0
+    """Targets of the largest batch."""
+    streams: dict[str, Hits] = field(default_factory=dict)
+    with_loss: int = 0
+    """Batches of which a loss is known."""
+    losses: float = 0.0
+    losses_of_targets: float = 0.0
+    """Each times its targets."""
+    squared_losses: float = 0.0
+    perplexities: float = 0.0
+    last_loss: float = 0.0
+    with_squares: int = 0
+    squares: float = 0.0
+    roots: float = 0.0
+    """Of the mean squares of the batches."""
+    absolutes: float = 0.0
+    totals: tuple[float, float] = (0.0, 0.0)
+    said: tuple[float, float] = (0.0, 0.0)
+    with_confusion: int = 0
+    confusion: Confusion | None = None
+    by_class: ClassValues | None = None
+    """The values of the batches that are made of their confusions."""
+    otherwise: dict[str, TakenOtherwise] = field(default_factory=dict)
+
+    def add(self, part: Part) -> None:
+        self.batches += 1
+        self.targets += part.targets
+        self.places += part.places
+        self.largest = max(self.largest, part.targets)
+        for stream in STREAMS:
+            found = part.agrees if stream == "agrees" else (getattr(part, stream), part.targets)
+            if found is not None and found[0] is not None:
+                self.streams.setdefault(stream, Hits()).add(found[0], found[1])
+        self._add_numbers(part)
+        if part.confusion is not None:
+            self.with_confusion += 1
+            self.confusion = _added(self.confusion, part.confusion)
+            values = class_values(part.confusion)
+            self.by_class = values if self.with_confusion == 1 else values and self.by_class and self.by_class + values
+        for how, (hits, of, confusion) in part.otherwise.items():
+            other = self.otherwise.setdefault(how, TakenOtherwise())
+            other.known, other.hits, other.of = other.known + 1, other.hits + hits, other.of + of
+            if confusion is not None:
+                other.confusions, other.confusion = other.confusions + 1, _added(other.confusion, confusion)
+
+    def _add_numbers(self, part: Part) -> None:
+        if part.loss is not None:
+            self.with_loss += 1
+            self.losses, self.last_loss = self.losses + part.loss, part.loss
+            self.losses_of_targets += part.loss * part.targets
+            self.squared_losses += part.loss**2
+            self.perplexities += exp(part.loss)
+        if part.squares is not None:
+            self.with_squares += 1
+            self.squares += part.squares
+            self.roots += math.sqrt(part.squares / part.targets) if part.targets else 0.0
+        self.absolutes += part.absolutes
+        self.totals = self.totals[0] + part.totals[0], self.totals[1] + part.totals[1]
+        self.said = self.said[0] + part.said[0], self.said[1] + part.said[1]
+
+    def plus(self, parts: Iterable[Part]) -> Sums:
+        """With more batches; these sums stay as they are."""
+        streams = {stream: replace(hits) for stream, hits in self.streams.items()}
+        found = replace(self, streams=streams, otherwise={how: replace(each) for how, each in self.otherwise.items()})
+        for part in parts:
+            found.add(part)
+        return found
+
+    def stream(self, name: str) -> Hits | None:
+        """What was right in a stream, where it is known of all batches."""
+        found = self.streams.get(name)
+        return found if found is not None and found.known == self.batches else None
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether the losses of all batches are known, and of how many targets they are."""
+        return 0 < self.with_loss == self.batches and self.targets > 0
+
+    @property
+    def whole_confusion(self) -> Confusion | None:
+        """Which classes were taken for which, where it is known of all batches."""
+        return self.confusion if self.with_confusion == self.batches else None
+
+    @property
+    def total(self) -> Part:
+        """All batches as one."""
+        hits, among_five, agrees = (self.stream(each) for each in STREAMS)
+        return Part(
+            self.targets,
+            self.places,
+            None if hits is None else hits.hits,
+            None if among_five is None else among_five.hits,
+            None if agrees is None else (agrees.hits, agrees.of),
+            self.losses_of_targets / self.targets if self.has_losses else None,
+            self.squares if 0 < self.with_squares == self.batches else None,
+            self.absolutes,
+            self.totals,
+            self.said,
+            self.whole_confusion,
+        )
+
+
+def summed(parts: Iterable[Part]) -> Sums:
+    """What some batches come to."""
+    return Sums().plus(parts)
 
 
 @dataclass
 class Tally:
     """One evaluation."""
 
-    parts: list[Part]
+    sums: Sums
     size: int | None = None
     """Rows of a whole batch."""
     rows: int | None = None
@@ -116,19 +230,16 @@ class Tally:
     @property
     def compared_twice(self) -> int:
         """How many rows were compared again, of all processes, because they fill up the last batches."""
-        compared = sum(of for _, of in _counted(self.parts, "agrees"))
+        agrees = self.sums.stream("agrees")
+        compared = 0 if agrees is None else agrees.of
         return compared - self.rows if self.divided and self.rows and compared > self.rows else 0
-
-    @property
-    def targets(self) -> int:
-        return sum(each.targets for each in self.parts)
 
 
 class Value(NamedTuple):
     """A number that an evaluation gives."""
 
     kind: str
-    formula: str
+    formula: Formula
     value: float
     steps: float = math.inf
     """How many values it can have: hits of ten rows are eleven."""
@@ -138,7 +249,7 @@ class Mistake(NamedTuple):
     """A number that an evaluation gives by mistake."""
 
     kind: str
-    formula: str
+    formula: Formula
     value: float
     group: Group
     right: float
@@ -150,157 +261,130 @@ class Mistake(NamedTuple):
 
 def values(tally: Tally) -> Iterator[Value]:
     """What an evaluation comes to, by every formula that is right."""
-    for hits, of, what in _hits(tally.parts):
-        if what == STREAMS["agrees"] and tally.compared_twice:
+    for stream in STREAMS:
+        counted = tally.sums.stream(stream)
+        if counted is None or not counted.of or (stream == "agrees" and tally.compared_twice):
             continue
-        yield Value("accuracy", f"{hits:,} of {of:,} {what}", hits / of, of)
-        yield Value("error rate", f"{of - hits:,} of {of:,} {what} that are wrong", 1 - hits / of, of)
-        yield Value("count", f"the number of {what} that are right", hits, of)
-    yield from _of_losses(tally.parts)
-    yield from _of_regression(tally.parts)
-    yield from _of_classes(_confusion(tally.parts))
+        hits, of = counted.hits, counted.of
+        yield Value("accuracy", formula("share", over=stream, hits=hits, targets=of), hits / of, of)
+        yield Value("error rate", formula("errors", over=stream, errors=of - hits, targets=of), 1 - hits / of, of)
+        yield Value("count", formula("number-right", over=stream), hits, of)
+    yield from _of_losses(tally.sums)
+    yield from _of_regression(tally.sums)
+    yield from _of_classes(tally.sums.whole_confusion)
 
 
 def mistakes(tally: Tally) -> Iterator[Mistake]:
     """What it comes to by the mistakes that people make."""
-    parts = tally.parts
+    sums = tally.sums
     for stream in ("hits", "agrees"):
-        counted = _counted(parts, stream)
-        if counted and all(of for _, of in counted):
+        counted = sums.stream(stream)
+        if counted is not None and not counted.some_empty:
             yield from _mistaken_hits(counted, tally, stream)
-    if tally.compared_twice:
-        hits, of = (sum(counts) for counts in zip(*_counted(parts, "agrees"), strict=True))
-        formula = f"{hits} of {of} comparisons, though there are {tally.rows} rows: some fill up the last batch"
-        yield Mistake("accuracy", formula, hits / of, "rows", math.nan, of)
-    if all(each.loss is not None for each in parts):
-        yield from _mistaken_losses([(each.loss or 0.0, each.targets) for each in parts], tally)
+    if tally.compared_twice and (agrees := sums.stream("agrees")) is not None:
+        twice = formula("compared-twice", hits=agrees.hits, targets=agrees.of, rows=tally.rows or 0)
+        yield Mistake("accuracy", twice, agrees.hits / agrees.of, "rows", math.nan, agrees.of)
+    if sums.has_losses:
+        yield from _mistaken_losses(tally)
     yield from _mistaken_names(tally)
-    yield from _taken_otherwise(parts)
+    yield from _taken_otherwise(sums)
 
 
-def _counted(parts: Sequence[Part], stream: str) -> list[tuple[int, int]]:
-    """Of each batch the hits, and of how many; nothing where that is not known of all."""
-    found = [each.agrees if stream == "agrees" else (getattr(each, stream), each.targets) for each in parts]
-    known = [(each[0], each[1]) for each in found if each is not None and each[0] is not None]
-    return known if len(known) == len(found) else []
-
-
-def _hits(parts: Sequence[Part]) -> Iterator[tuple[int, int, str]]:
-    for stream, what in STREAMS.items():
-        counted = _counted(parts, stream)
-        if of := sum(number for _, number in counted):
-            yield sum(hits for hits, _ in counted), of, what
-
-
-def _mistaken_hits(counted: list[tuple[int, int]], tally: Tally, stream: str) -> Iterator[Mistake]:
-    hits, of = sum(each for each, _ in counted), sum(each for _, each in counted)
-    right, (last, rows) = hits / of, counted[-1]
+def _mistaken_hits(counted: Hits, tally: Tally, stream: str) -> Iterator[Mistake]:
+    hits, of = counted.hits, counted.of
+    right, (last, rows) = hits / of, counted.last
     noise = math.sqrt(right * (1 - right) / of)
 
-    def mistake(formula: str, value: float, group: Group = "rows", steps: float = of) -> Mistake:
-        return Mistake("accuracy", formula, value, group, right, steps, noise)
+    def mistake(by: Formula, value: float, group: Group = "rows", steps: float = of) -> Mistake:
+        return Mistake("accuracy", by, value, group, right, steps, noise)
 
-    if len(counted) > 1:
-        yield mistake(f"that of the last batch alone, {last} of its {rows}", last / rows, steps=rows)
-        yield mistake(
-            f"hits without those of the last batch, {hits - last} of {of - rows}", (hits - last) / (of - rows)
-        )
-        yield mistake(f"hits of the last batch alone, divided by all {of} targets", last / of)
-        mean = sum(one / many for one, many in counted) / len(counted)
-        yield mistake(f"the mean of the accuracies of {len(counted)} batches", mean, "batches", math.inf)
-        yield mistake(f"the accuracies of {len(counted)} batches added up", mean * len(counted), steps=math.inf)
-        yield mistake(f"hits divided by the number of batches, {hits} by {len(counted)}", hits / len(counted))
-    if tally.size and tally.size * len(counted) != of:
-        yield mistake(
-            f"hits divided by {tally.size * len(counted)}, as if all {len(counted)} batches had {tally.size} rows",
-            hits / (tally.size * len(counted)),
-        )
-    if (places := sum(each.places for each in tally.parts)) != of and stream == "hits":
-        yield mistake(f"hits divided by all {places} places, ignored ones among them", hits / places)
+    if (batches := counted.known) > 1:
+        yield mistake(formula("last-batch", hits=last, rows=rows), last / rows, steps=rows)
+        without = formula("without-last-batch", hits=hits - last, targets=of - rows)
+        yield mistake(without, (hits - last) / (of - rows))
+        yield mistake(formula("last-batch-by-all", targets=of), last / of)
+        mean = counted.rates / batches
+        yield mistake(formula("mean-of-accuracies", batches=batches), mean, "batches", math.inf)
+        yield mistake(formula("accuracies-added", batches=batches), mean * batches, steps=math.inf)
+        yield mistake(formula("by-batches", hits=hits, batches=batches), hits / batches)
+    if tally.size and (whole := tally.size * batches) != of:
+        yield mistake(formula("as-if-whole", rows=whole, batches=batches, size=tally.size), hits / whole)
+    if (places := tally.sums.places) != of and stream == "hits":
+        yield mistake(formula("by-all-places", places=places), hits / places)
     for other in sorted(tally.others - {of}):
-        yield mistake(f"hits divided by {other}, the length of something else", hits / other)
+        yield mistake(formula("by-another-length", length=other), hits / other)
     yield from _of_earlier(tally, stream, hits, of, mistake)
 
 
 def _of_earlier(tally: Tally, stream: str, hits: int, of: int, mistake: Callable[..., Mistake]) -> Iterator[Mistake]:
-    earlier = [_counted(each.parts, stream) for each in tally.earlier]
-    if not all(earlier):
+    earlier = [each.sums.stream(stream) for each in tally.earlier]
+    before = [(each.hits, each.of) for each in earlier if each is not None]
+    if len(before) < len(earlier):
         return
-    before = [(sum(one for one, _ in counted), sum(many for _, many in counted)) for counted in earlier]
     if before and before[-1][1]:
         yield mistake(BEFORE, before[-1][0] / before[-1][1])
     all_hits, all_of = hits + sum(each for each, _ in before), of + sum(each for _, each in before)
-    yield mistake(f"that of all {len(before) + 1} evaluations together", all_hits / all_of, steps=all_of)
-    yield mistake(f"hits of all {len(before) + 1} evaluations, divided by the targets of one", all_hits / of)
+    together = formula("all-evaluations", evaluations=len(before) + 1)
+    yield mistake(together, all_hits / all_of, steps=all_of)
+    yield mistake(formula("all-evaluations-by-one", evaluations=len(before) + 1), all_hits / of)
 
 
-def _of_losses(parts: Sequence[Part]) -> Iterator[Value]:
-    if not parts or any(each.loss is None for each in parts):
+def _of_losses(sums: Sums) -> Iterator[Value]:
+    if not sums.has_losses:
         return
-    losses = [(each.loss or 0.0, each.targets) for each in parts]
-    of = sum(targets for _, targets in losses)
-    if not of:
-        return
-    total, means = sum(loss * targets for loss, targets in losses), sum(loss for loss, _ in losses)
-    yield Value("loss", f"the mean over {of:,} targets", total / of)
-    yield Value("loss", f"the sum over {of:,} targets", total)
-    yield Value("loss", f"the losses of {len(losses)} batches added up", means)
-    yield Value("perplexity", f"the exponential of the mean over {of:,} targets", exp(total / of))
-    if len(losses) > 1:  # of which metrics::mean-of-means judges those that matter
-        yield Value("loss", f"the mean of the means of {len(losses)} batches", means / len(losses))
+    of, total, means, batches = sums.targets, sums.losses_of_targets, sums.losses, sums.batches
+    mean = formula("mean", targets=of)
+    yield Value("loss", mean, total / of)
+    yield Value("loss", formula("sum", targets=of), total)
+    yield Value("loss", formula("batches-added", batches=batches), means)
+    yield Value("perplexity", formula("exponential", mean), exp(total / of))
+    if batches > 1:  # of which metrics::mean-of-means judges those that matter
+        yield Value("loss", formula("mean-of-means", batches=batches), means / batches)
 
 
-def _mistaken_losses(losses: list[tuple[float, int]], tally: Tally) -> Iterator[Mistake]:
-    of = sum(targets for _, targets in losses)
-    if not of:
-        return
-    total, means = sum(loss * targets for loss, targets in losses), sum(loss for loss, _ in losses)
-    right, mean, batches = total / of, means / len(losses), len(losses)
-    spread = math.sqrt(sum((loss - mean) ** 2 for loss, _ in losses) / len(losses))
+def _mistaken_losses(tally: Tally) -> Iterator[Mistake]:
+    sums = tally.sums
+    of, total, means, batches = sums.targets, sums.losses_of_targets, sums.losses, sums.batches
+    right, mean = total / of, means / batches
+    spread = math.sqrt(max(0.0, sums.squared_losses / batches - mean**2))
     noise = max(spread / math.sqrt(batches), 0.01 * abs(right))
 
-    def mistake(formula: str, value: float) -> Iterator[Mistake]:
-        yield Mistake("loss", formula, value, "rows", right, noise=noise)
-        yield Mistake(
-            "perplexity", f"the exponential of {formula}", exp(value), "rows", exp(right), noise=noise * exp(right)
-        )
+    def mistake(by: Formula, value: float) -> Iterator[Mistake]:
+        yield Mistake("loss", by, value, "rows", right, noise=noise)
+        exponential = formula("exponential", by)
+        yield Mistake("perplexity", exponential, exp(value), "rows", exp(right), noise=noise * exp(right))
 
     if batches > 1:
-        perplexities = sum(exp(loss) for loss, _ in losses) / batches
-        for formula, value in (
-            (f"the exponential of the mean of the means of {batches} batches", exp(mean)),
-            (f"the mean of the perplexities of {batches} batches", perplexities),
+        for by, value in (
+            (formula("exponential", formula("mean-of-means", batches=batches)), exp(mean)),
+            (formula("mean-of-perplexities", batches=batches), sums.perplexities / batches),
         ):
-            yield Mistake("perplexity", formula, value, "batches", exp(right), noise=noise * exp(right))
-        yield from mistake("the loss of the last batch alone", losses[-1][0])
-        yield from mistake(f"the batches' means, added up and divided by {of} targets", means / of)
-        yield from mistake(f"the sum over all targets, divided by {batches} batches", total / batches)
+            yield Mistake("perplexity", by, value, "batches", exp(right), noise=noise * exp(right))
+        yield from mistake(formula("last-batch-loss"), sums.last_loss)
+        yield from mistake(formula("means-by-targets", targets=of), means / of)
+        yield from mistake(formula("sum-by-batches", batches=batches), total / batches)
     for other in sorted(tally.others - {of, batches}):
-        yield from mistake(
-            f"the batches' means, added up and divided by {other}, the length of something else", means / other
-        )
-        yield from mistake(f"the sum over all targets, divided by {other}, the length of something else", total / other)
-    before = [list(_of_losses(each.parts))[:1] for each in tally.earlier]
-    if before and before[-1]:
-        yield from mistake(BEFORE, before[-1][0].value)
-    if all(before):
-        every = [part for each in (*tally.earlier, tally) for part in each.parts]
-        yield from mistake(f"that of all {len(before) + 1} evaluations together", next(_of_losses(every)).value)
+        yield from mistake(formula("means-by-another-length", length=other), means / other)
+        yield from mistake(formula("sum-by-another-length", length=other), total / other)
+    before = [each.sums for each in tally.earlier]
+    if before and before[-1].has_losses:
+        yield from mistake(BEFORE, before[-1].losses_of_targets / before[-1].targets)
+    if all(each.has_losses for each in before):
+        together = formula("all-evaluations", evaluations=len(before) + 1)
+        all_losses = total + sum(each.losses_of_targets for each in before)
+        yield from mistake(together, all_losses / (of + sum(each.targets for each in before)))
 
 
-def _of_regression(parts: Sequence[Part]) -> Iterator[Value]:
-    if not parts or any(each.squares is None for each in parts):
+def _of_regression(sums: Sums) -> Iterator[Value]:
+    of = sums.targets
+    if not 0 < sums.with_squares == sums.batches or not of:
         return
-    of = sum(each.targets for each in parts)
-    if not of:
-        return
-    squares, absolutes = sum(each.squares or 0.0 for each in parts), sum(each.absolutes for each in parts)
-    first, second = (sum(each.totals[place] for each in parts) for place in (0, 1))
-    yield Value("mse", f"the mean square of {of:,} differences", squares / of)
-    yield Value("rmse", f"the root of the mean square of {of:,} differences", math.sqrt(squares / of))
-    yield Value("mae", f"the mean of {of:,} differences", absolutes / of)
+    squares, absolutes, (first, second) = sums.squares, sums.absolutes, sums.totals
+    yield Value("mse", formula("mean-square", targets=of), squares / of)
+    yield Value("rmse", formula("root-mean-square", targets=of), math.sqrt(squares / of))
+    yield Value("mae", formula("mean-absolute", targets=of), absolutes / of)
     if (variance := second - first**2 / of) > 0:
-        yield Value("r2", f"the explained share of the variance of {of:,} targets", 1 - squares / variance)
+        yield Value("r2", formula("explained-share", targets=of), 1 - squares / variance)
 
 
 def _mistaken_names(tally: Tally) -> Iterator[Mistake]:
@@ -309,99 +393,123 @@ def _mistaken_names(tally: Tally) -> Iterator[Mistake]:
     found = {(each.kind, each.formula): each.value for each in every}
     many = {(each.kind, each.formula): each.steps for each in every}
     by_kind = {kind: value for (kind, _), value in found.items()}
-    for kind, other, formula in (
-        ("rmse", "mse", "the mean square, without its root"),
-        ("mse", "rmse", "the root of the mean square"),
-        ("mae", "rmse", "the root of the mean square"),
-        ("rmse", "mae", "the mean of the absolute differences"),
+    for kind, other, by in (
+        ("rmse", "mse", "without-root"),
+        ("mse", "rmse", "with-root"),
+        ("mae", "rmse", "with-root"),
+        ("rmse", "mae", "absolute"),
     ):
         if kind in by_kind and other in by_kind:
-            yield Mistake(kind, formula, by_kind[other], "name", by_kind[kind])
-    steps = tally.targets
-    for (kind, formula), value in found.items():
+            yield Mistake(kind, formula(by), by_kind[other], "name", by_kind[kind])
+    sums, steps = tally.sums, tally.sums.targets
+    for (kind, of), value in found.items():
         swapped = {"precision": "recall", "recall": "precision"}.get(kind)
         if swapped is not None:
-            right = found[swapped, formula]
-            yield Mistake(swapped, f"the {kind}, {formula}", value, "name", right, many[kind, formula])
-    first, second = (sum(each.said[place] for each in tally.parts) for place in (0, 1))
-    if "r2" in by_kind and (variance := second - first**2 / tally.targets) > 0:
-        swapped_r2 = 1 - sum(each.squares or 0.0 for each in tally.parts) / variance
-        formula = "that with what the model says and the targets in each other's place"
-        yield Mistake("r2", formula, swapped_r2, "name", by_kind["r2"])
-    rates = [part for part in tally.parts if part.squares is not None]
-    if len(rates) == len(tally.parts) > 1:
-        roots = sum(math.sqrt((each.squares or 0.0) / each.targets) for each in rates) / len(rates)
+            exchanged = formula(f"exchanged-{kind}", of)
+            yield Mistake(swapped, exchanged, value, "name", found[swapped, of], many[kind, of])
+    first, second = sums.said
+    if "r2" in by_kind and (variance := second - first**2 / steps) > 0:
+        swapped_r2 = 1 - sums.squares / variance
+        yield Mistake("r2", formula("exchanged-r2"), swapped_r2, "name", by_kind["r2"])
+    if sums.with_squares == sums.batches > 1:
+        roots = sums.roots / sums.batches
         right = by_kind.get("rmse", roots)
         noise = 0.01 * right
-        yield Mistake("rmse", f"the mean of the roots of {len(rates)} batches", roots, "batches", right, noise=noise)
-    confusions = [part.confusion for part in tally.parts]
-    if len(confusions) > 1 and all(each is not None for each in confusions):
-        of_batches = [
-            {(v.kind, v.formula): v.value for v in _of_classes(each)} for each in confusions if each is not None
-        ]
-        for key in set.intersection(*map(set, of_batches)):
-            if (whole := found.get(key)) is not None:
-                mean = sum(each[key] for each in of_batches) / len(of_batches)
+        of_roots = formula("mean-of-roots", batches=sums.batches)
+        yield Mistake("rmse", of_roots, roots, "batches", right, noise=noise)
+    if sums.with_confusion == sums.batches > 1 and sums.by_class is not None:
+        for kind, of, added in sums.by_class.each():
+            if (whole := found.get((kind, of))) is not None and not math.isnan(added):
                 noise = math.sqrt(max(whole * (1 - whole), 0) / steps)
-                formula = f"the mean of {len(of_batches)} batches' values, {key[1]}"
-                yield Mistake(key[0], formula, mean, "batches", whole, noise=noise)
+                of_values = formula("mean-of-values", of, batches=sums.batches)
+                yield Mistake(kind, of_values, added / sums.batches, "batches", whole, noise=noise)
 
 
-def _taken_otherwise(parts: Sequence[Part]) -> Iterator[Mistake]:
+def _taken_otherwise(sums: Sums) -> Iterator[Mistake]:
     """What it comes to where the classes that the model says are read in another way."""
-    right = {(each.kind, each.formula): each.value for each in _of_classes(_confusion(parts))}
-    hits, of = sum(each.hits or 0 for each in parts), sum(each.targets for each in parts)
-    for how in parts[0].otherwise if parts else ():
-        other = [each.otherwise[how] for each in parts if how in each.otherwise]
-        targets = sum(each for _, each, _ in other)
-        if len(other) != len(parts) or not (of and targets):
+    right = {(each.kind, each.formula): each.value for each in _of_classes(sums.whole_confusion)}
+    hits = sums.streams.get("hits", Hits()).hits
+    for how, other in sums.otherwise.items():
+        if other.known != sums.batches or not (sums.targets and other.of):
             continue
-        taken = sum(each for each, _, _ in other)
-        yield Mistake("accuracy", f"{taken} of {targets}, {how}", taken / targets, "taken", hits / of, targets)
-        confusions = [each for _, _, each in other if each is not None]
-        for each in _of_classes(_added(confusions) if len(confusions) == len(other) else None):
-            formula = f"that {each.formula}, {how}"
-            yield Mistake(each.kind, formula, each.value, "taken", right[each.kind, each.formula], each.steps)
+        share = formula("share", over="hits", hits=other.hits, targets=other.of)
+        rate = other.hits / other.of
+        yield Mistake("accuracy", formula(how, share), rate, "taken", hits / sums.targets, other.of)
+        for each in _of_classes(other.confusion if other.confusions == other.known else None):
+            otherwise = formula(how, each.formula)
+            yield Mistake(each.kind, otherwise, each.value, "taken", right[each.kind, each.formula], each.steps)
 
 
-def _confusion(parts: Sequence[Part]) -> Confusion | None:
-    found = [each.confusion for each in parts]
-    known = [each for each in found if each is not None]
-    return _added(known) if len(known) == len(found) else None
-
-
-def _added(confusions: Sequence[Confusion]) -> Confusion | None:
+def _added(one: Confusion | None, other: Confusion) -> Confusion:
     """Of several batches, which may have seen unlike numbers of classes."""
-    classes = max(map(len, confusions), default=0)
-    padded = (np.pad(each, (0, classes - len(each))) for each in confusions)
-    return sum(padded, np.zeros((classes, classes), np.int64)) if classes else None
+    if one is None:
+        return other
+    classes = max(len(one), len(other))
+    padded: list[Confusion] = [np.pad(each, (0, classes - len(each))) for each in (one, other)]
+    return padded[0] + padded[1]
 
 
-def _of_classes(confusion: Confusion | None) -> Iterator[Value]:
-    """Precision, recall and F1, of each class and their means."""
+@dataclass(frozen=True)
+class ClassValues:
+    """Precision, recall, F1 and IoU of one confusion, or of several added up."""
+
+    by_class: npt.NDArray[np.float64]
+    """(4, 3 averages and then the classes)."""
+    balanced: float
+    mcc: float
+    """Not a number where it is not defined."""
+
+    def __add__(self, other: ClassValues) -> ClassValues:
+        width = min(self.by_class.shape[1], other.by_class.shape[1])  # of the classes that both know
+        added = self.by_class[:, :width] + other.by_class[:, :width]
+        return ClassValues(added, self.balanced + other.balanced, self.mcc + other.mcc)
+
+    def each(self) -> Iterator[tuple[str, Formula, float]]:
+        """Kind, formula and value."""
+        for kind, (macro, weighted, micro, *classes) in zip(CLASS_KINDS, self.by_class.tolist(), strict=True):
+            yield from ((kind, formula("class", number=number), value) for number, value in enumerate(classes))
+            yield kind, formula("macro"), macro
+            yield kind, formula("weighted"), weighted
+            yield kind, formula("micro"), micro
+        yield "accuracy", formula("balanced"), self.balanced
+        yield "mcc", formula("all-classes"), self.mcc
+
+
+CLASS_KINDS = ("precision", "recall", "f1", "iou")
+
+
+def class_values(confusion: Confusion | None) -> ClassValues | None:
+    """Precision, recall, F1 and IoU, of each class and their means; None where nothing was counted."""
     of = 0 if confusion is None else int(confusion.sum())
     if confusion is None or not of:
-        return
+        return None
     right, taken, true = np.diag(confusion), confusion.sum(0), confusion.sum(1)
     with np.errstate(divide="ignore", invalid="ignore"):
         precision = np.nan_to_num(right / taken)
         recall = np.nan_to_num(right / true)
         f1 = np.nan_to_num(2 * right / (taken + true))
         iou = np.nan_to_num(right / (taken + true - right))
-    there = (taken + true) > 0
-    for kind, by_class in (("precision", precision), ("recall", recall), ("f1", f1), ("iou", iou)):
-        fractions = of**2 / 3 + 1  # about as many different ones have denominators up to this
-        for number, value in enumerate(by_class):
-            steps = float(true[number]) if kind == "recall" else fractions
-            yield Value(kind, f"of class {number}", float(value), steps)
-        yield Value(kind, "macro", float(by_class[there].mean()))
-        yield Value(kind, "weighted", float((by_class * true).sum() / of))
-        yield Value(kind, "micro", float(right.sum() / of), of)
-    yield Value("accuracy", "balanced over the classes", float(recall[true > 0].mean()))
+    there, micro = (taken + true) > 0, right.sum() / of
+    rows = [[each[there].mean(), (each * true).sum() / of, micro, *each] for each in (precision, recall, f1, iou)]
     covariance = right.sum() * of - (taken * true).sum()
     scale = math.sqrt(float(of**2 - (taken**2).sum()) * float(of**2 - (true**2).sum()))
-    if scale > 0:
-        yield Value("mcc", "of all classes", float(covariance) / scale)
+    mcc = float(covariance) / scale if scale > 0 else math.nan
+    return ClassValues(np.array(rows, dtype=np.float64), float(recall[true > 0].mean()), mcc)
+
+
+def _of_classes(confusion: Confusion | None) -> Iterator[Value]:
+    """What the confusion of a whole evaluation comes to."""
+    found = class_values(confusion)
+    if found is None or confusion is None:
+        return
+    of, true = int(confusion.sum()), confusion.sum(1)
+    fractions = of**2 / 3 + 1  # about as many different ones have denominators up to this
+    for kind, by, value in found.each():
+        steps = {"micro": float(of), "class": fractions}.get(by.kind, math.inf)
+        if by.kind == "class" and kind == "recall":
+            steps = float(true[dict(by.numbers)["number"]])
+        if not math.isnan(value):
+            yield Value(kind, by, value, steps)
 
 
 def exp(value: float) -> float:

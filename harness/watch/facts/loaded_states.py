@@ -90,6 +90,9 @@ class StateLoading(Fact):
     needs = "state loaded into a model"
     of_model: bool
     """Whether it shares its memory with the model, which updates have changed since it was asked for."""
+    kept_at: str | None = None
+    """Where this model was asked for that state; None where it is another object since, or that of another model with
+    the same parameters."""
 
 
 @dataclass(eq=False)
@@ -132,6 +135,8 @@ class StateWanted:
     """Of optimizers that hold tensors of the module."""
     writes: int
     """Into tensors of the module."""
+    module: ref[nn.Module]
+    where: str | None
 
 
 class FirstCalls(Recogniser):
@@ -241,17 +246,20 @@ class LoadedStates(Recogniser):
 
     def on_load_begins(self, event: LoadBegins) -> None:
         if isinstance(event.into, nn.Module):
-            of_model = event.at.update > 1 and self._is_of_the_model(event)
-            self.tell(StateLoading(of_model=of_model, where=event.where))
+            asked = next((each for each in self._asked if each.state() is event.state), None)
+            of_model = event.at.update > 1 and self._is_of_the_model(event, asked)
+            kept_at = asked.where if asked is not None and asked.module() is event.into else None
+            kept_at = None if kept_at == event.where else kept_at
+            self.tell(StateLoading(of_model=of_model, kept_at=kept_at, where=event.where))
 
-    def _is_of_the_model(self, event: LoadBegins) -> bool:
+    def _is_of_the_model(self, event: LoadBegins, asked: StateWanted | None) -> bool:
         own = dict(event.into.named_parameters())
         shared = [
             name
             for name, value in event.state.items()
             if name in own and torch.is_tensor(value) and value.data_ptr() == own[name].data_ptr() and value.numel()
         ]
-        return bool(shared) and len(shared) >= MIN_SHARE * len(own) and not self._is_written(event)
+        return bool(shared) and len(shared) >= MIN_SHARE * len(own) and not self._is_written(event, asked)
 
     def on_load(self, event: Load) -> None:
         if not isinstance(event.into, nn.Module) or not event.state:
@@ -267,7 +275,8 @@ class LoadedStates(Recogniser):
     def on_state_asked(self, event: StateAsked) -> None:
         self._use(event.module)
         if isinstance(event.state, OrderedDict):
-            self._asked.append(StateWanted(ref(event.state), self._steps(event.module), _writes(event.module)))
+            steps, writes = self._steps(event.module), _writes(event.module)
+            self._asked.append(StateWanted(ref(event.state), steps, writes, ref(event.module), event.where))
 
     def on_save(self, event: Save) -> None:
         if isinstance(event.what, nn.Module):
@@ -286,9 +295,8 @@ class LoadedStates(Recogniser):
             if each.passed_over and each.name in names and not any(map(each.is_part_of, self._trained.all)):
                 self.tell(LoadedUnused(model=each.name, update=each.update, where=each.where))
 
-    def _is_written(self, event: LoadBegins) -> bool:
+    def _is_written(self, event: LoadBegins, asked: StateWanted | None) -> bool:
         """Whether it was the script that changed the state since it was asked for, and no update."""
-        asked = next((each for each in self._asked if each.state() is event.state), None)
         if asked is None:
             return False
         return asked.steps == self._steps(event.into) and asked.writes < _writes(event.into)

@@ -142,8 +142,14 @@ class DifferenceInPairs(Fact):
     targets: torch.Size
 
 
+class DifferenceOfRows(Fact):
+    """A loss by hand is differentiated for which each output of a model was subtracted from its own target."""
+
+    in_windows = "all"
+
+
 class Differences(Recogniser):
-    makes = (DifferenceInPairs,)
+    makes = (DifferenceInPairs, DifferenceOfRows)
     _by_hand: DifferenceInPairs | None = None
     """In the loss that is being computed."""
     _in_pairs = False
@@ -164,6 +170,8 @@ class Differences(Recogniser):
         self._by_hand, self._in_pairs = None, False
         if by_hand is not None and not in_pairs:
             self.tell(by_hand)
+        elif by_hand is None and any(each.by_hand and each.function in REGRESSIONS for each in event.losses):
+            self.tell(DifferenceOfRows(where=event.where))
 
 
 def _is_output(tensor: torch.Tensor, forward: Forward) -> bool:

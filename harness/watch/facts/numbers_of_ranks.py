@@ -13,7 +13,8 @@ import numpy as np
 from harness import launch
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Reported
-from harness.watch.facts.formulas import Mistake, Part, Tally, Value, exp, mistakes, values
+from harness.watch.facts.formula import Formula, formula
+from harness.watch.facts.formulas import Mistake, Part, Tally, Value, exp, mistakes, summed, values
 from harness.watch.facts.reported_numbers import (
     MOST_PLACES,
     MOST_ROUNDS,
@@ -22,10 +23,9 @@ from harness.watch.facts.reported_numbers import (
     NumberSeries,
     ReportedNumbers,
     judged,
+    keys_of_mistakes,
     kind_of,
     outcome,
-    pattern_of,
-    patterns_of,
 )
 
 
@@ -42,9 +42,9 @@ class NumberOfRanks(Fact):
     """The latest."""
     rounds: int
     ranks: int
-    formula: str | None = None
+    formula: Formula | None = None
     """The right one, of the rows of all ranks, that gives it."""
-    mistake: str | None = None
+    mistake: Formula | None = None
     """The mistaken one that does, where no right one does."""
     right: float = math.nan
     """What the rows of all ranks give, the latest."""
@@ -86,8 +86,8 @@ class NumbersOfRanks(Recogniser):
             if len(judgements) < len(rounds):
                 continue
             place = NumberSeries(name, where, value=rounds[-1][0].value, rounds=judgements)
-            found = outcome(place, patterns_of([place]))
-            if found is not None and found.pattern is not None:
+            found = outcome(place, keys_of_mistakes([place]))
+            if found is not None and found.by is not None:
                 self.tell(
                     NumberOfRanks(
                         name=name,
@@ -128,31 +128,34 @@ def _known(by_set: list[list[list[Part]]], made: list[int]) -> Known | None:
     for ranks, latest in zip(by_set, made, strict=False):
         parts = [rank[latest - 1] for rank in ranks if 0 < latest <= len(rank)]
         if len(parts) == len(ranks) > 1:
-            right += values(Tally(parts))
+            right += values(Tally(summed(parts)))
             wrong += _mistaken(parts)
         elif latest:
-            right += (value for part in parts for value in values(Tally([part])))  # one of the ranks evaluates alone
+            right += (
+                value for part in parts for value in values(Tally(summed([part])))
+            )  # one of the ranks evaluates alone
     return Known(right, [], wrong, True) if wrong else None
 
 
 def _mistaken(parts: list[Part]) -> Iterator[Mistake]:
     """What it comes to by mistakes that only several processes make."""
-    whole = {(each.kind, pattern_of(each.formula)): each.value for each in values(Tally(parts))}
-    for each in values(Tally(parts[:1])):
-        right = whole.get((each.kind, pattern_of(each.formula)), math.nan)
-        yield Mistake(each.kind, f"that of rank 0 alone, {each.formula}", each.value, "rows", right, each.steps)
-    for mistake in mistakes(Tally(parts)):
+    whole_of = Tally(summed(parts))
+    whole = {(each.kind, each.formula.key): each.value for each in values(whole_of)}
+    for each in values(Tally(summed(parts[:1]))):
+        right = whole.get((each.kind, each.formula.key), math.nan)
+        yield Mistake(each.kind, formula("rank-alone", each.formula), each.value, "rows", right, each.steps)
+    for mistake in mistakes(whole_of):
         if mistake.group == "batches":
-            yield mistake._replace(formula=mistake.formula.replace("batches", "ranks"))
+            yield mistake._replace(formula=mistake.formula.of_ranks())
     own, of = parts[0].targets, sum(each.targets for each in parts)
-    for value in values(Tally(parts)):
+    for value in values(whole_of):
         times = value.value * of / own if own else math.nan
-        formula = f"the sum over all ranks, divided by the {own} targets of rank 0"
+        by_own = formula("sum-by-own-targets", targets=own)
         if value.kind == "accuracy":
-            yield Mistake(value.kind, formula, times, "rows", value.value, value.steps)
-        if value.kind == "loss" and value.formula.startswith("the mean over"):
-            yield Mistake(value.kind, formula, times, "rows", value.value, value.steps)
-            yield Mistake("perplexity", f"the exponential of {formula}", exp(times), "rows", exp(value.value))
+            yield Mistake(value.kind, by_own, times, "rows", value.value, value.steps)
+        if value.kind == "loss" and value.formula.kind == "mean":
+            yield Mistake(value.kind, by_own, times, "rows", value.value, value.steps)
+            yield Mistake("perplexity", formula("exponential", by_own), exp(times), "rows", exp(value.value))
 
 
 def _as_json(part: Part) -> dict[str, Any]:

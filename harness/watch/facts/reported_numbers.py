@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
-from torch.nn import functional
 
 from harness import launch
 from harness.torch_objects import is_dense
-from harness.watch.bounded import FirstByKey, Latest, LatestByKey
+from harness.watch.bounded import MOST, FirstByKey, Latest, LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import (
     Backward,
@@ -31,34 +30,26 @@ from harness.watch.events import (
     Scored,
 )
 from harness.watch.facts.batches import LABELS
+from harness.watch.facts.counted_batches import MOST_SCORES, CountedBatch, fetched, read
 from harness.watch.facts.datasets import length
+from harness.watch.facts.formula import AVERAGES, Formula, formula
 from harness.watch.facts.formulas import (
     BEFORE,
     RATES,
-    STREAMS,
-    Confusion,
     Group,
     Mistake,
     Part,
+    Sums,
     Tally,
     Value,
     mistakes,
-    total,
+    summed,
     values,
 )
 from harness.watch.facts.samplers import shares
 
-MOST_PARTS = 16384
-"""Batches of an evaluation that are counted one by one."""
-
-MOST_CLASSES = 20
-"""Classes up to which it is counted which were taken for which."""
-
-MOST_SCORES = 1000
-"""Classes of a token up to which the likeliest is looked for: a vocabulary has more."""
-
-FIVE = 5
-"""Classes among which the right one is with top-5 accuracy. A convention."""
+MOST_WAITING = MOST
+"""Batches, or losses, whose tensors are kept where they are until they are read together."""
 
 MOST_GROUPS = 256
 """Calls of one line without a loader of which each is looked at alone. By reasoning: what is given to a model in more
@@ -130,9 +121,9 @@ class NumberReported(Fact):
     number: float
     """The latest."""
     rounds: int = 1
-    formula: str | None = None
+    formula: Formula | None = None
     """The right one that gives it."""
-    mistake: str | None = None
+    mistake: Formula | None = None
     """The mistaken one that gives it, where no right one does."""
     group: Group = "rows"
     right: float = math.nan
@@ -146,15 +137,14 @@ class NumberReported(Fact):
         return kind_of(self.name)
 
     @property
-    def pattern(self) -> str | None:
-        """The formula that gives it, right or mistaken, without its numbers."""
-        formula = self.formula or self.mistake
-        return None if formula is None else pattern_of(formula)
+    def by(self) -> Formula | None:
+        """The formula that gives it, right or mistaken."""
+        return self.formula or self.mistake
 
     @property
     def of_training(self) -> bool:
         """Whether it is explained by losses of the training, of which no mistake is tried."""
-        return self.formula is not None and "training" in self.formula
+        return self.formula is not None and self.formula.of_training
 
 
 class Number(NamedTuple):
@@ -189,72 +179,65 @@ def kind_of(name: str) -> str | None:
 
 
 @dataclass(eq=False)
-class _Counted:
-    """A batch, as tensors: nobody waits for a GPU until a number is reported."""
-
-    targets: Any = 0
-    places: int = 0
-    hits: torch.Tensor | None = None
-    among_five: torch.Tensor | None = None
-    agrees: tuple[torch.Tensor, int] | None = None
-    loss: torch.Tensor | None = None
-    squares: torch.Tensor | None = None
-    absolutes: torch.Tensor | None = None
-    totals: tuple[torch.Tensor, ...] = ()
-    """Of targets, their squares, what the model says and its squares, the sums."""
-    confusion: torch.Tensor | None = None
-    otherwise: Mapping[str, tuple[torch.Tensor, Any, torch.Tensor | None]] = field(default_factory=dict)
-    """Hits, targets and confusion where classes are taken by mistake in another way."""
-
-    def part(self) -> Part:
-        totals: Any = tuple(float(each) for each in self.totals) or (0.0, 0.0, 0.0, 0.0)
-        return Part(
-            int(self.targets),
-            self.places,
-            None if self.hits is None else int(self.hits),
-            None if self.among_five is None else int(self.among_five),
-            None if self.agrees is None else (int(self.agrees[0]), self.agrees[1]),
-            None if self.loss is None else float(self.loss),
-            None if self.squares is None else float(self.squares),
-            0.0 if self.absolutes is None else float(self.absolutes),
-            totals[:2],
-            totals[2:],
-            _array(self.confusion),
-            {how: (int(hits), int(of), _array(pairs)) for how, (hits, of, pairs) in self.otherwise.items()},
-        )
-
-
-def _array(confusion: torch.Tensor | None) -> Confusion | None:
-    return None if confusion is None else confusion.cpu().numpy()
-
-
-@dataclass(eq=False)
 class _Evaluation:
     """An evaluation: a pass without training, or calls of one line between two updates."""
 
     of: Pass | None
     updates: int
-    batches: dict[int, _Counted] = field(default_factory=dict)
-    """By the number of the batch, or of the forward where there is none."""
-    made: list[Part] = field(default_factory=list)
-    """Of all batches but the latest, which may be counted on."""
+    sums: Sums = field(default_factory=Sums)
+    """Of all batches that are read."""
+    waiting: list[CountedBatch] = field(default_factory=list)
+    """Batches that are not read yet; the latest may be counted on."""
+    number: int = -1
+    """Of the latest batch, or of the forward where there is none."""
+    batches: int = 0
     bases: list[int | None] = field(default_factory=list)
-    """Where there is no loader, of which tensor each batch is a part."""
+    """Where there is no loader, of which tensor each of the first batches is a part."""
+    alone: list[Part] = field(default_factory=list)
+    """Those batches."""
     twice: bool = False
     """Whether a batch was given to the model again."""
     tally: Tally | None = None
     """What it came to, when it was over."""
 
-    def parts(self) -> list[Part]:
-        counted = list(self.batches.values())
-        self.made += [each.part() for each in counted[len(self.made) : -1]]
-        return [*self.made, *(each.part() for each in counted[-1:])]
+    def batch(self, number: int, base: int | None) -> CountedBatch | None:
+        """What the batch of a number is counted in; None where others came after it. ``base``: where it lies."""
+        if number <= self.number:
+            self.twice = True
+            return self.waiting[-1] if number == self.number and self.waiting else None
+        self.number, self.batches = number, self.batches + 1
+        if self.of is None and len(self.bases) <= MOST_GROUPS:
+            self.bases.append(base)
+        if len(self.waiting) >= MOST_WAITING:
+            self._read(self.waiting)
+            self.waiting.clear()
+        self.waiting.append(CountedBatch())
+        return self.waiting[-1]
 
-    def groups(self, parts: list[Part]) -> Iterator[list[Part]]:
+    def _read(self, batches: Sequence[CountedBatch]) -> None:
+        parts = read(batches)
+        self.sums = self.sums.plus(parts)
+        self.alone += parts[: len(self.bases) - len(self.alone)]
+
+    def so_far(self) -> Sums:
+        """What all batches come to."""
+        self._read(self.waiting[:-1])
+        self.waiting = self.waiting[-1:]
+        return self.sums.plus(read(self.waiting))
+
+    def groups(self) -> Iterator[Sums]:
         """Those of one tensor, and each alone: without a loader, calls of one line may be several evaluations."""
+        parts = [*self.alone, *read(self.waiting[-1:])]
         for base in set(self.bases):
-            yield [part for part, of in zip(parts, self.bases, strict=False) if of == base]
-        yield from ([part] for part in parts)
+            yield summed(part for part, of in zip(parts, self.bases, strict=False) if of == base)
+        yield from (summed([part]) for part in parts)
+
+    def end(self, tally: Tally) -> None:
+        """Keep what it came to: another evaluation of these rows begins."""
+        self.tally = self.tally or tally
+        self.sums = self.tally.sums
+        for each in (self.waiting, self.bases, self.alone):
+            each.clear()
 
     @property
     def whole(self) -> bool:
@@ -266,9 +249,6 @@ class _Evaluation:
     def over(self) -> bool:
         return self.whole or (self.of is not None and self.of.over)
 
-
-AVERAGES = ("macro", "micro", "weighted")
-"""Over the classes."""
 
 LIKE: Mapping[str, frozenset[str]] = {
     "accuracy": frozenset({"accuracy", "count"}),
@@ -295,10 +275,10 @@ class Known(NamedTuple):
 class Round(NamedTuple):
     """One time that a number was reported."""
 
-    right: frozenset[str]
+    right: frozenset[Formula]
     """The formulas that give it."""
     wrong: Mapping[str, tuple[Mistake, float]]
-    """The mistaken ones that do, by what they are but for numbers, with the digits in which they alone do."""
+    """The mistaken ones that do, by their keys, with the digits in which they alone do."""
     formulas: int
     """How many mistaken ones there are."""
 
@@ -327,16 +307,17 @@ class _Training(NamedTuple):
         differences: Any = (one - another for one, another in zip(self, other, strict=True))
         return _Training(*differences)
 
-    def values(self, which: str) -> Iterator[Value]:
+    def values(self, over: str) -> Iterator[Value]:
+        """What it comes to; ``over`` is one of :data:`harness.watch.facts.formula.TRAINED`."""
         if self.of:
-            formula = f"{self.hits:,} of {self.of:,} training rows {which}"
-            yield Value("accuracy", formula, self.hits / self.of, self.of)
+            hits = formula("training-hits", over=over, hits=self.hits, targets=self.of)
+            yield Value("accuracy", hits, self.hits / self.of, self.of)
         if self.number and self.rows:
-            yield Value("loss", f"the mean of the {self.number} training losses {which}", self.total / self.number)
-            yield Value(
-                "loss", f"the mean of the training losses {which} over {self.rows} rows", self.by_rows / self.rows
-            )
-            yield Value("loss", f"the {self.number} training losses {which} added up", self.total)
+            mean = formula("training-mean", over=over, losses=self.number)
+            yield Value("loss", mean, self.total / self.number)
+            by_rows = formula("training-mean-by-rows", over=over, rows=self.rows)
+            yield Value("loss", by_rows, self.by_rows / self.rows)
+            yield Value("loss", formula("training-sum", over=over, losses=self.number), self.total)
 
 
 @dataclass(eq=False)
@@ -364,9 +345,9 @@ class ReportedNumbers(Recogniser):
         self._sources = LatestByKey[tuple[Any, ...], Latest[_Evaluation]](16)  # each counts its batches one by one
         """By the rows and the model, the evaluations, the latest last."""
         self._open: WeakKeyDictionary[Pass, _Evaluation] = WeakKeyDictionary()
-        self._by_line: dict[tuple[Any, ...], _Evaluation] = {}
+        self._by_line = LatestByKey[tuple[Any, ...], _Evaluation](16)
         """Those of no loader that may go on."""
-        self._latest: tuple[int, _Counted, Forward] | None = None
+        self._latest: tuple[int, CountedBatch, Forward] | None = None
         """What the latest forward without a graph came to."""
         self._losses: list[tuple[torch.Tensor, int]] = []
         """Those that were differentiated since a number was reported, each of how many rows."""
@@ -407,7 +388,7 @@ class ReportedNumbers(Recogniser):
             given = event.forwards[-1].tensors.values() if event.forwards else ()
             rows = next((len(each) for each in given if each.dim()), 1)
             self._losses.append((event.root.detach() / event.scale, rows))
-            if len(self._losses) >= MOST_PARTS:
+            if len(self._losses) >= MOST_WAITING:
                 self._add_up()
 
     def on_backward(self, event: Backward) -> None:
@@ -420,17 +401,15 @@ class ReportedNumbers(Recogniser):
         if event.gradients:
             self._count_trained(event)
             return
-        evaluation = self._evaluation(event)
-        if evaluation is None or len(evaluation.batches) >= MOST_PARTS:
+        counted = self._batch(event)
+        if counted is None:
             return
-        number = event.number if event.batch is None else event.batch.number
-        evaluation.twice |= number in evaluation.batches
-        counted = evaluation.batches.setdefault(number, _Counted())
         self._latest = event.number, counted, event
         labels = _labels(event)
-        if labels is not None:
-            _count(counted, event.logits, labels, event.loss)
-        if event.loss is not None and event.loss.dim() == 0 and labels is not None:
+        if labels is None:
+            return
+        counted.count(event.logits, labels, event.loss)
+        if event.loss is not None and event.loss.dim() == 0:
             counted.loss = event.loss.detach()
             ahead = labels.dim() == 2 and event.logits is not None and event.logits.dim() == 3
             if ahead and event.logits is not None and event.logits.shape[-1] > MOST_SCORES:
@@ -444,10 +423,11 @@ class ReportedNumbers(Recogniser):
             return
         if said.dim() == 2 and len(said) == len(labels) and said.shape[1] > 1 and said.device == labels.device:
             self._hits.append(((said.detach().argmax(1) == labels).sum(), len(labels)))
-            if len(self._hits) >= MOST_PARTS:
+            if len(self._hits) >= MOST_WAITING:
                 self._add_up()
 
-    def _evaluation(self, event: Forward) -> _Evaluation | None:
+    def _batch(self, event: Forward) -> CountedBatch | None:
+        """What a forward is counted in; None where it is of a pass that trains, or comes late."""
         model = self.monitor.number_of(event.model)
         key: tuple[Any, ...]
         if event.batch is not None:
@@ -457,22 +437,18 @@ class ReportedNumbers(Recogniser):
             if of not in self._open:
                 key = "loader", length(of.dataset), of.where, model
                 self._open[of] = self._began(key, _Evaluation(of, event.at.updates_made))
-            return self._open[of]
+            return self._open[of].batch(event.batch.number, None)
         given = next((each for each in event.tensors.values() if each.dim()), None)
         base = None if given is None else given if given._base is None else given._base
         key = "rows", event.where, model
         if key not in self._by_line:
             self._by_line[key] = self._began(key, _Evaluation(None, event.at.updates_made))
-        found = self._by_line[key]
-        if event.number not in found.batches and len(found.bases) < MOST_PARTS:
-            found.bases.append(None if base is None else base.data_ptr())
-        return found
+        return self._by_line[key].batch(event.number, None if base is None else base.data_ptr())
 
     def _began(self, key: tuple[Any, ...], evaluation: _Evaluation) -> _Evaluation:
         of_key = self._sources.pop(key, Latest[_Evaluation]())
         for each in of_key:
-            each.tally = each.tally or self._tally(each, [])
-            each.batches.clear()
+            each.end(self._tally(each, []))
         of_key.append(evaluation)
         self._sources[key] = of_key
         return evaluation
@@ -487,10 +463,10 @@ class ReportedNumbers(Recogniser):
         if event.loss is not None:
             self._count_loss(counted, forward, event.loss)
 
-    def _count_loss(self, counted: _Counted, forward: Forward, call: LossCall) -> None:
+    def _count_loss(self, counted: CountedBatch, forward: Forward, call: LossCall) -> None:
         target = call.target.detach()
-        if counted.hits is None and counted.squares is None:
-            _count(counted, forward.logits, target)
+        if not counted.ways:
+            counted.count(forward.logits, target)
         targets: Any = target.numel()
         if call.function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
             targets = (target != call.options.get("ignore_index", -100)).sum()
@@ -499,8 +475,8 @@ class ReportedNumbers(Recogniser):
         reduction, value = call.options.get("reduction", "mean"), call.value.detach().double()
         if call.options.get("weight") is not None or counted.loss is not None:
             return
-        counted.loss = value if reduction == "mean" else value.sum() / max(1, int(targets))
-        if counted.hits is None:
+        counted.loss = value if reduction == "mean" else value.sum() / torch.as_tensor(targets).clamp(min=1)
+        if not counted.ways:
             counted.targets, counted.places = targets, target.numel()
 
     # What is reported
@@ -526,7 +502,7 @@ class ReportedNumbers(Recogniser):
             if len(place.table) > 1:
                 self._tables[id(place)] = place
             place.moment = self._moment
-            since = list(self._in_all.since(place.before).values("since the last report"))
+            since = list(self._in_all.since(place.before).values("report"))
             place.before = self._in_all
             place.rounds.append(judged(number, known._replace(trained=[*known.trained, *since])))
         if slots:
@@ -556,12 +532,13 @@ class ReportedNumbers(Recogniser):
                 right += values(earlier[-1]) if earlier else ()
             elif tally.judged:
                 wrong += mistakes(tally)
-            elif latest.of is None and 1 < len(tally.parts) <= MOST_GROUPS:
-                right += (value for parts in latest.groups(tally.parts) for value in values(Tally(parts)))
+            elif latest.of is None and 1 < tally.sums.batches <= MOST_GROUPS:
+                right += (value for sums in latest.groups() for value in values(Tally(sums)))
                 wrong += (each for each in mistakes(tally) if each.group != "rows")
         self._add_up()
-        trained = [Value("loss", "the training loss of the latest batch", self._last)] if self._in_all.number else []
-        return Known(right, [*trained, *self._in_pass.values("of the pass")], wrong, whole)
+        latest_loss = Value("loss", formula("training-loss", over="batch"), self._last)
+        trained = [latest_loss] if self._in_all.number else []
+        return Known(right, [*trained, *self._in_pass.values("pass")], wrong, whole)
 
     def _read_tables(self) -> None:
         """Judge again what was reported once for each evaluation when all of them were over."""
@@ -587,15 +564,16 @@ class ReportedNumbers(Recogniser):
                 wrong += mistakes(tally) if tally.judged else ()
         passes = [*self._passes, self._in_pass]
         if len(passes) == number:
-            trained += passes[row].values("of the pass")
+            trained += passes[row].values("pass")
         return Known(right, trained, wrong, True) if right or trained else None
 
     def _add_up(self) -> None:
         new = _Training()
-        for loss, rows in self._losses:
+        losses = fetched([loss for loss, _ in self._losses])
+        for loss, (_, rows) in zip(losses, self._losses, strict=True):
             self._last = float(loss)
             new = new.and_one(self._last, rows)
-        hits, of = sum(int(each) for each, _ in self._hits), sum(each for _, each in self._hits)
+        hits, of = sum(map(int, fetched([each for each, _ in self._hits]))), sum(each for _, each in self._hits)
         new = new._replace(hits=hits, of=of)
         self._in_pass, self._in_all = self._in_pass.plus(new), self._in_all.plus(new)
         self._losses.clear()
@@ -604,14 +582,14 @@ class ReportedNumbers(Recogniser):
     def _tally(self, of: _Evaluation, earlier: list[Tally]) -> Tally:
         if of.tally is not None:
             return of.tally
-        parts, loader = of.parts(), None if of.of is None else of.of.loader
+        sums, loader = of.so_far(), None if of.of is None else of.of.loader
         rows = None if of.of is None else length(of.of.dataset)
         judged = of.of is not None and of.whole and not of.of.shortened and not of.twice
-        judged = judged and of.of is not None and len(parts) == of.of.batches
-        others = frozenset(self._lengths) - {rows, len(parts)}
-        size = getattr(loader, "batch_size", None) or max((each.targets for each in parts), default=None)
+        judged = judged and of.of is not None and sums.batches == of.of.batches
+        others = frozenset(self._lengths) - {rows, sums.batches}
+        size = getattr(loader, "batch_size", None) or sums.largest or None
         divided = loader is not None and launch.in_process_group() and shares(loader) > 1
-        return Tally(parts, size, rows, judged, earlier, divided, others)
+        return Tally(sums, size, rows, judged, earlier, divided, others)
 
     @property
     def evaluations(self) -> list[Latest[Any]]:
@@ -622,7 +600,7 @@ class ReportedNumbers(Recogniser):
         """Where the model was called for each set of rows, and what each evaluation of them came to, in all."""
         found = []
         for (how, *key), evaluations in self._sources.items():
-            parts = [total(self._tally(each, []).parts) for each in evaluations]
+            parts = [self._tally(each, []).sums.total for each in evaluations]
             found.append((key[1] if how == "loader" else key[0], parts))
         return found
 
@@ -637,7 +615,7 @@ class ReportedNumbers(Recogniser):
         for place in self._places.values():
             lines.setdefault(place.where, []).append(place)
         for places in lines.values():
-            enough = patterns_of(places)
+            enough = keys_of_mistakes(places)
             for fact in (outcome(place, enough) for place in places):
                 if fact is not None:
                     self.tell(fact)
@@ -651,78 +629,6 @@ def _labels(event: Forward) -> torch.Tensor | None:
     if found is None and isinstance(data, (list, tuple)) and len(data) >= 2 and is_dense(data[-1]):
         found = data[-1]
     return None if found is None else found.detach()
-
-
-def _count(
-    counted: _Counted, logits: torch.Tensor | None, labels: torch.Tensor, loss: torch.Tensor | None = None
-) -> None:
-    """What a batch comes to, where its labels fit what the model says."""
-    if logits is None or not labels.dim():
-        return
-    said, labels = logits.detach(), labels.to(logits.device)
-    if said.dim() == labels.dim() + 1 > 3 and said.shape[2:] == labels.shape[1:] and len(said) == len(labels):
-        said = said.movedim(1, -1)  # classes of each pixel
-    classes = said.shape[-1] if said.dim() > labels.dim() else 1
-    if (
-        labels.is_floating_point()
-        and said.numel() == labels.numel()
-        and not bool(((labels == 0) | (labels == 1)).all())
-    ):
-        difference, true = said.reshape(-1).double() - labels.reshape(-1).double(), labels.double()
-        counted.targets = counted.places = labels.numel()
-        counted.squares, counted.absolutes = difference.square().sum(), difference.abs().sum()
-        given = said.double()
-        counted.totals = true.sum(), true.square().sum(), given.sum(), given.square().sum()
-        return
-    if said.shape[: labels.dim()] != labels.shape and said.numel() != labels.numel():
-        return
-    true, otherwise = labels.long(), dict[str, tuple[torch.Tensor, torch.Tensor]]()
-    if classes > 1 and said.shape[:-1] == labels.shape and (labels.dim() == 1 or classes <= MOST_SCORES):
-        taken = said.argmax(-1)
-        if labels.dim() == 2 and said.shape[1] == said.shape[2]:
-            otherwise["with the likeliest place in the place of the likeliest class"] = said.argmax(1), true
-        if labels.dim() == 2 and loss is not None and _is_of_next(said, true, loss):
-            otherwise["with each label beside what the model says at its own place, and not before"] = taken, true
-            otherwise["with each label but the first beside what the model says at its own place"] = (
-                taken[:, 1:],
-                true[:, 1:],
-            )
-            taken, true = taken[:, :-1], true[:, 1:]
-    elif said.numel() == labels.numel():
-        flat = said.reshape(labels.shape)
-        shares = bool(((flat >= 0) & (flat <= 1)).all())
-        taken, classes = (flat > (0.5 if shares else 0.0)).long(), 2
-        if not shares:
-            otherwise["with a threshold of 0.5 on scores that are no probabilities"] = (flat > 0.5).long(), true
-    else:
-        return
-    counted.hits, counted.targets, counted.confusion = _hits(taken, true, classes)
-    if labels.dim() == 1 and FIVE < classes <= MOST_SCORES:
-        counted.among_five = ((said.topk(FIVE, -1).indices == true[:, None]).any(1) & (true != -100)).sum()
-    counted.places = labels.numel()
-    counted.otherwise = {how: _hits(*each, classes) for how, each in otherwise.items()}
-
-
-def _hits(taken: torch.Tensor, true: torch.Tensor, classes: int) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
-    """How many are right, of how many, and of few classes which were taken for which."""
-    counts = true != -100
-    confusion = None
-    if classes <= MOST_CLASSES and bool(((true >= 0) & (true < classes) | ~counts).all()):
-        pairs = true[counts] * classes + taken[counts]
-        confusion = torch.bincount(pairs.reshape(-1), minlength=classes**2).reshape(classes, classes)
-    return ((taken == true) & counts).sum(), counts.sum(), confusion
-
-
-def _is_of_next(said: torch.Tensor, true: torch.Tensor, loss: torch.Tensor) -> bool:
-    """Whether the loss of a model is that of the next labels, as a language model's is."""
-    if true.shape[1] < 2 or loss.dim() or bool(((true >= said.shape[-1]) | (true < 0) & (true != -100)).any()):
-        return False
-    scores = said.float()
-    at, ahead = (
-        functional.cross_entropy(one.reshape(-1, one.shape[-1]), other.reshape(-1))
-        for one, other in ((scores, true), (scores[:, :-1], true[:, 1:]))
-    )
-    return bool((ahead - loss).abs() < (at - loss).abs())
 
 
 def judged(number: Number, known: Known) -> Round:
@@ -740,37 +646,33 @@ def judged(number: Number, known: Known) -> Round:
     found = frozenset(each.formula for each in fitting if _gives(each.value, each.kind, number))
     average = next((each for each in AVERAGES if each in number.name), None)
     if average is not None and kind in ("f1", "precision", "recall"):
-        meant = [each for each in fitting if each.formula == average]
+        meant = [each for each in fitting if each.formula == formula(average)]
         wrong = [*wrong, *_other_averages(fitting, average)]
         fitting = meant or fitting
         found = frozenset(each.formula for each in fitting if _gives(each.value, each.kind, number))
-    if all(STREAMS["agrees"] in each for each in found) and any(
+    if all(each.over == "agrees" for each in found) and any(
         each.group == "taken" and each.kind == kind and _gives(each.value, each.kind, number) for each in wrong
     ):
         found = frozenset()  # what the script compared is the mistake
     told: dict[str, tuple[Mistake, float]] = {}
     named = kind is not None and known.whole and not OTHERS.search(number.name)
     of_kind = [each for each in wrong if each.kind == kind] if named else []
-    alike = Counter(pattern for pattern, _ in {(pattern_of(each.formula), each.value) for each in of_kind})
+    alike = Counter(key for key, _ in {(each.formula.key, each.value) for each in of_kind})
     for each in of_kind:
         if _gives(each.value, each.kind, number):
-            pattern = pattern_of(each.formula)
-            digits = _digits(number, each.steps) - math.log10(alike[pattern])  # any of the classes would do
-            told[pattern] = each, 0.0 if found else max(0.0, digits)
+            key = each.formula.key
+            digits = _digits(number, each.steps) - math.log10(alike[key])  # any of the classes would do
+            told[key] = each, 0.0 if found else max(0.0, digits)
     return Round(found, told, len(of_kind))
 
 
 def _other_averages(found: list[Value], average: str) -> Iterator[Mistake]:
     """What the other averages over the classes come to, where one is named."""
-    right = next((each.value for each in found if each.formula == average), None)
+    right = next((each.value for each in found if each.formula.kind == average), None)
     for each in found if right is not None else ():
-        if each.formula in AVERAGES and each.formula != average and right is not None:
-            yield Mistake(each.kind, f"the {each.formula} average", each.value, "name", right, each.steps)
-
-
-def pattern_of(formula: str) -> str:
-    """A formula without its numbers, which differ from one evaluation to the next."""
-    return re.sub(r"[\d,.]+", "#", formula)
+        if each.formula.kind in AVERAGES and each.formula.kind != average and right is not None:
+            other = formula("other-average", each.formula)
+            yield Mistake(each.kind, other, each.value, "name", right, each.steps)
 
 
 def _gives(value: float, kind: str, number: Number) -> bool:
@@ -788,20 +690,20 @@ def _digits(number: Number, steps: float) -> float:
     return max(0.0, min(known, MOST_DIGITS, math.log10(steps + 1)))
 
 
-def _explained(place: NumberSeries, pattern: str) -> list[tuple[Mistake, float]]:
+def _explained(place: NumberSeries, key: str) -> list[tuple[Mistake, float]]:
     """The rounds of a number, where one mistaken formula gives it in all of them."""
-    rounds = place.rounds[1:] if pattern == BEFORE else place.rounds  # nothing is before the first
-    return [each.wrong[pattern] for each in rounds] if all(pattern in each.wrong for each in rounds) else []
+    rounds = place.rounds[1:] if key == BEFORE.key else place.rounds  # nothing is before the first
+    return [each.wrong[key] for each in rounds] if all(key in each.wrong for each in rounds) else []
 
 
-def patterns_of(places: list[NumberSeries]) -> set[str]:
-    """The mistaken formulas that explain so many digits of the numbers of one line that it is no chance."""
+def keys_of_mistakes(places: list[NumberSeries]) -> set[str]:
+    """The keys of mistaken formulas that explain so many digits of the numbers of one line that it is no chance."""
     digits: dict[str, float] = {}
     for place in places:
-        for pattern in {each for told in place.rounds for each in told.wrong}:
-            digits[pattern] = digits.get(pattern, 0.0) + sum(sure for _, sure in _explained(place, pattern))
+        for key in {each for told in place.rounds for each in told.wrong}:
+            digits[key] = digits.get(key, 0.0) + sum(sure for _, sure in _explained(place, key))
     formulas = max((each.formulas for place in places for each in place.rounds), default=1)
-    return {pattern for pattern, sure in digits.items() if sure >= EVIDENCE + math.log10(max(1, formulas))}
+    return {key for key, sure in digits.items() if sure >= EVIDENCE + math.log10(max(1, formulas))}
 
 
 def outcome(place: NumberSeries, enough: set[str]) -> NumberReported | None:
@@ -809,14 +711,14 @@ def outcome(place: NumberSeries, enough: set[str]) -> NumberReported | None:
     told = NumberReported(name=place.name, number=place.value, rounds=len(place.rounds), where=place.where)
     known = kind_of(place.name) is not None
     if all(each.right for each in place.rounds):
-        latest = sorted(place.rounds[-1].right)
-        always = set.intersection(*({pattern_of(formula) for formula in each.right} for each in place.rounds))
-        same = [formula for formula in latest if pattern_of(formula) in always]
-        return replace(told, formula=min(same or latest, key=len)) if known else None
-    for pattern in sorted(enough):
-        alone = [(each, digits) for each, digits in _explained(place, pattern) if digits]
-        if alone:
-            last = alone[-1][0]
-            off = max(abs(each.value - each.right) / each.noise if each.noise else math.inf for each, _ in alone)
-            return replace(told, mistake=last.formula, group=last.group, right=last.right, off=off)
+        latest = place.rounds[-1].right
+        always = set.intersection(*({each.key for each in told.right} for told in place.rounds))
+        same = [each for each in latest if each.key in always]
+        return replace(told, formula=min(same or latest, key=lambda each: each.rank)) if known else None
+    explained = [[each for each, digits in _explained(place, key) if digits] for key in enough]
+    alone = min(filter(None, explained), key=lambda mistakes: mistakes[-1].formula.rank, default=[])
+    if alone:
+        last = alone[-1]
+        off = max(abs(each.value - each.right) / each.noise if each.noise else math.inf for each in alone)
+        return replace(told, mistake=last.formula, group=last.group, right=last.right, off=off)
     return told if known else None

@@ -28,7 +28,13 @@ from harness.watch.checks.loss.weights import WeightsForFrequentClasses, Weights
 from harness.watch.events import Backward, Batch, Forward, LossCall, Pass, Position, SignedLoss, TrainerMade
 from harness.watch.facts.class_weights import Weighted
 from harness.watch.facts.graphs import ForwardsDifferentiated, LossReaches
-from harness.watch.facts.loss_inputs import DifferenceInPairs, LossInput, RegressionTargets, TargetsIgnored
+from harness.watch.facts.loss_inputs import (
+    DifferenceInPairs,
+    DifferenceOfRows,
+    LossInput,
+    RegressionTargets,
+    TargetsIgnored,
+)
 from harness.watch.facts.loss_terms import TermAdded, TermReaches
 from harness.watch.facts.loss_values import LossOverBatches, NotFiniteLossUnused, NotFiniteLossUsed, ProbabilityRatio
 from harness.watch.facts.losses import LossDifferentiated
@@ -102,12 +108,16 @@ CASES = [
         DifferenceInPairs(outputs=torch.Size((16, 1)), targets=torch.Size((16,))),
         "which the subtraction broadcasts",
     ),
+    Case(Broadcast, DifferenceOfRows(), HELD),
     Case(HalfPrecision, call("cross_entropy", torch.zeros(2, 300)), HELD),
     Case(HalfPrecision, call("cross_entropy", torch.zeros(2, 300).bfloat16()), "is computed in bfloat16"),
     Case(HalfPrecision, call("cross_entropy", torch.zeros(2, 3).bfloat16()), NOTHING_TO_JUDGE),
     Case(NotRawLogits, LossInput(function="cross_entropy"), HELD),
     Case(NotRawLogits, LossInput(function="cross_entropy", instead="probabilities", numbers=4), HELD),
     Case(NotRawLogits, LossInput(function="cross_entropy", instead="probabilities", numbers=8), "is given probabilit"),
+    Case(
+        NotRawLogits, LossInput(function="kl_div", instead="probabilities", numbers=8), "kl_div is given probabilities"
+    ),
     Case(
         NotRawLogits, LossInput(function="kl_div", takes_logits=False, instead="a softmax", numbers=2), NOTHING_TO_JUDGE
     ),

@@ -22,6 +22,7 @@ from harness.watch.checks.metrics.reported import MeanOfBatches, OfOtherRows, Ot
 from harness.watch.events import Forward, Pass, Scored
 from harness.watch.facts.answers import LabelsCompared, LogitsThresholded, PredictionsInPairs, Ranked
 from harness.watch.facts.batch_means import BatchMeans
+from harness.watch.facts.formula import formula
 from harness.watch.facts.metric_calls import Computed, OtherRowsScored
 from harness.watch.facts.numbers_of_ranks import NumberOfRanks
 from harness.watch.facts.reported_numbers import NumberReported
@@ -58,29 +59,42 @@ def ranked(*scores: float) -> Ranked:
     return Ranked(metric="roc_auc_score", scores=scores, references=[0, 1] * (len(scores) // 2))
 
 
+SHARE = formula("share", over="hits", hits=15, targets=20)
+LAST = formula("last-batch", hits=2, rows=4)
+MEAN = formula("mean-of-accuracies", batches=5)
+
+
 def reported(**told: Any) -> NumberReported:
     return NumberReported(**{"name": "accuracy", "number": 0.5, "right": 0.75, **told})
 
 
 CASES = [
     Case(OfOtherRows, reported(), NOTHING_TO_JUDGE),
-    Case(OfOtherRows, reported(formula="15 of 20 targets"), HELD),
-    Case(OfOtherRows, reported(formula="the training loss of the latest batch"), NOTHING_TO_JUDGE),
-    Case(OfOtherRows, NumberOfRanks(name="accuracy", number=0.5, rounds=2, ranks=2, formula="9 of 18 targets"), HELD),
+    Case(OfOtherRows, reported(formula=SHARE), HELD),
+    Case(OfOtherRows, reported(formula=formula("training-loss", over="batch")), NOTHING_TO_JUDGE),
+    Case(OfOtherRows, NumberOfRanks(name="accuracy", number=0.5, rounds=2, ranks=2, formula=SHARE), HELD),
     Case(
         OfOtherRows,
-        NumberOfRanks(name="accuracy", number=0.5, rounds=2, ranks=2, mistake="that of rank 0 alone", right=0.6),
-        "0.5, which is that of rank 0 alone, in 2 reports",
+        NumberOfRanks(name="accuracy", number=0.5, rounds=2, ranks=2, mistake=formula("rank-alone", SHARE), right=0.6),
+        "0.5, which is that of rank 0 alone, 15 of 20 targets, in 2 reports",
     ),
-    Case(OfOtherRows, reported(mistake="the last batch alone", rounds=3), "0.5, which is the last batch alone, in 3"),
-    Case(OtherThanNamed, reported(formula="15 of 20 targets"), NOTHING_TO_JUDGE),
-    Case(OtherThanNamed, reported(name="rmse", formula="the root of a mean"), HELD),
-    Case(OtherThanNamed, reported(mistake="the recall", group="name"), "which is the recall"),
-    Case(OtherThanNamed, reported(mistake="the last batch alone"), NOTHING_TO_JUDGE),
-    Case(MeanOfBatches, reported(name="loss", formula="the mean over 20 targets"), NOTHING_TO_JUDGE),
-    Case(MeanOfBatches, reported(formula="15 of 20 targets"), HELD),
-    Case(MeanOfBatches, reported(mistake="a mean", group="batches", off=0.5), HELD),
-    Case(MeanOfBatches, reported(mistake="a mean", group="batches", off=1.5), "which is a mean"),
+    Case(OfOtherRows, reported(mistake=LAST, rounds=3), "0.5, which is that of the last batch alone, 2 of its 4, in 3"),
+    Case(OtherThanNamed, reported(formula=SHARE), NOTHING_TO_JUDGE),
+    Case(OtherThanNamed, reported(name="rmse", formula=formula("root-mean-square", targets=20)), HELD),
+    Case(
+        OtherThanNamed,
+        reported(mistake=formula("exchanged-recall", formula("macro")), group="name"),
+        "which is the recall",
+    ),
+    Case(OtherThanNamed, reported(mistake=LAST), NOTHING_TO_JUDGE),
+    Case(MeanOfBatches, reported(name="loss", formula=formula("mean", targets=20)), NOTHING_TO_JUDGE),
+    Case(MeanOfBatches, reported(formula=SHARE), HELD),
+    Case(MeanOfBatches, reported(mistake=MEAN, group="batches", off=0.5), HELD),
+    Case(
+        MeanOfBatches,
+        reported(mistake=MEAN, group="batches", off=1.5),
+        "which is the mean of the accuracies of 5 batches",
+    ),
     Case(MicroF1IsAccuracy, f1("macro"), HELD),
     Case(MicroF1IsAccuracy, f1("micro"), "average='micro' makes F1 equal to accuracy"),
     Case(MicroF1IsAccuracy, computed([0, 1, 0, 1]), NOTHING_TO_JUDGE),

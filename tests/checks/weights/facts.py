@@ -67,6 +67,11 @@ CASES = [
     ),
     Case(StateKeptWithoutCopy, StateLoading(of_model=False), HELD),
     Case(StateKeptWithoutCopy, StateLoading(of_model=True), "the state shares its memory with the model"),
+    Case(
+        StateKeptWithoutCopy,
+        StateLoading(of_model=True, kept_at="train.py:8", where="train.py:9"),
+        "so it changed with every update, and train.py:9 loads it",
+    ),
     Case(StateNotLoaded, Load(LINEAR, STATE), HELD),
     Case(StateNotLoaded, Load(torch.optim.SGD(LINEAR.parameters(), lr=0.1), {"state": {}}), NOTHING_TO_JUDGE),
     Case(

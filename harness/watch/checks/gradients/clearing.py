@@ -89,6 +89,7 @@ class Lost(Check):
                 observed="optimizer.step() comes before the backward pass, so there are no gradients yet",
                 where=fact.cleared_at,
                 hint="Call optimizer.step() after the backward pass of its batch, and zero_grad() after that.",
+                details={"case": "step-before-backward"},
             )
         return Found(
             expected="gradients at optimizer.step()",

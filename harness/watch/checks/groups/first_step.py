@@ -96,6 +96,7 @@ class UnknownKey(Check):
                         where=step.made,
                         update=1,
                         hint=f"Rename {key!r} to {meant!r}.",
+                        details={"key": key, "meant": meant},
                     )
         return HELD
 

@@ -99,4 +99,5 @@ class NotRawLogits(Check):
             expected="log-probabilities" if of_logarithms else "raw logits",
             observed=f"{function} is given {fact.instead}",
             hint=HINTS.get(fact.function),
+            details={"takes": "log-probabilities" if of_logarithms else "logits"},
         )

@@ -56,7 +56,7 @@ class Constant(Check):
         if smoothing >= MAX_LABEL_SMOOTHING:
             return self._depends_on_nothing(f"label_smoothing={smoothing} gives all classes the same target")
         if call.input.dim() == 2 and call.input.shape[1] == 1:
-            return self._depends_on_nothing("the cross-entropy has only one class, so it is always 0")
+            return self._depends_on_nothing("the cross-entropy has only one class, so it is always 0", case="one-class")
         return NOTHING_TO_JUDGE
 
     def judge_trainer(self, event: TrainerMade) -> Verdict:
@@ -65,8 +65,8 @@ class Constant(Check):
             return NOTHING_TO_JUDGE
         return self._depends_on_nothing(f"label_smoothing_factor={smoothing} gives all classes the same target")
 
-    def _depends_on_nothing(self, observed: str) -> Found:
-        return Found(expected="a loss that depends on the logits and the labels", observed=observed)
+    def _depends_on_nothing(self, observed: str, **details: str) -> Found:
+        return Found("a loss that depends on the logits and the labels", observed, details=details)
 
 
 class NotFinite(Check):

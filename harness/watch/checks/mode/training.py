@@ -109,13 +109,15 @@ class TrainingInEvalMode(Check):
     def judge(self, fact: UpdatedInEvalMode) -> Verdict:
         modules = f"{fact.sensitive} dropout or normalisation module{'s' * (fact.sensitive != 1)}"
         observed = f"{fact.model} is in eval mode, and so {'is' if fact.sensitive == 1 else 'are'} its {modules}"
-        hint = None
+        hint, details = None, dict[str, str]()
         if fact.validates:
             observed += "; in train mode it is never trained over this DataLoader: are these updates in the validation?"
             hint = (
                 "Move backward() and step() out of the validation loop; if it is a training loop, call model.train()."
             )
-        return Found("model.train() before the updates, and again after each evaluation", observed, hint=hint)
+            details["case"] = "updates-in-validation"
+        expected = "model.train() before the updates, and again after each evaluation"
+        return Found(expected, observed, hint=hint, details=details)
 
     def judge_pass(self, fact: TrainedThrough) -> Verdict:
         return HELD

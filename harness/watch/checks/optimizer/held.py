@@ -131,4 +131,5 @@ class MissingParameters(Check):
             expected="every trainable parameter of the model in an optimizer",
             observed=f"{names(fact.forgotten)} of {fact.model} get gradients, but no optimizer holds them",
             update=1,
+            details={"model": fact.model},
         )

@@ -115,6 +115,7 @@ class NeverSteps(Check):
             expected="a call of optimizer.step() for each update",
             observed=f"{fact.passes} backward passes, but no optimizer step",
             update=1,
+            details={"case": "no-step"},
         )
 
     def judge_unused(self, fact: OptimizerUnused) -> Verdict:

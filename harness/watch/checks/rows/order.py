@@ -81,6 +81,7 @@ class SameOrderEachEpoch(Check):
             f"({type(row_sampler(fact.loader)).__name__})",
             hint=_hint(fact.loader),
             update=fact.at.updates_made,
+            details={"sampler": type(row_sampler(fact.loader)).__name__},
         )
 
     def judge_batches(self, fact: BatchesAgain) -> Verdict:

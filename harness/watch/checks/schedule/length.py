@@ -127,6 +127,10 @@ class WarmupNeverEnds(Check):
         )
 
 
+SHORT, LONG = {"case": "too-short"}, {"case": "too-long"}
+"""What a repair of a schedule must know: whether it ends before the training, or the training before it."""
+
+
 class WrongLength(Check):
     """The learning rate schedule ends well before the training, or the training before the schedule.
 
@@ -160,13 +164,13 @@ class WrongLength(Check):
         where, ends = seen.made or seen.where, min(end + 1, made)
         if fact.is_over_early() and not self._goes_on_at_its_end(fact, end):
             if fact.makes_a_pass_more():
-                return Found(**seen.pass_more, where=where, update=ends)
+                return Found(**seen.pass_more, where=where, update=ends, details=SHORT)
             over = f"{seen.name}: the schedule is over after {end} of {seen.planned_steps} steps"
-            return Found(seen.expected_length, over, where, ends)
+            return Found(seen.expected_length, over, where, ends, details=SHORT)
         if self._is_too_long(fact):
-            return Found(seen.expected_length, f"{seen.name}: {fact.stops_early}", where, ends)
+            return Found(seen.expected_length, f"{seen.name}: {fact.stops_early}", where, ends, details=LONG)
         if of_whole_passes := self._of_whole_passes(fact, end):
-            return Found(seen.expected_length, f"{seen.name}: {of_whole_passes}", where, made)
+            return Found(seen.expected_length, f"{seen.name}: {of_whole_passes}", where, made, details=LONG)
         return _length_held(fact)
 
     def _goes_on_at_its_end(self, fact: ScheduleOver, end: int) -> bool:

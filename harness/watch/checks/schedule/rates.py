@@ -128,6 +128,7 @@ class PlateauWrongMode(Check):
             observed=f'mode="{fact.mode}", but the scheduler is given the {what}: {fact.value:.4g}',
             update=fact.at.updates_made,
             hint=f'Create ReduceLROnPlateau with mode="{right}".',
+            details={"mode": right},
         )
 
 

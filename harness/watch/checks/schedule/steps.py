@@ -203,7 +203,7 @@ class SteppedInWrongUnit(Check):
         if each > STEPS_AN_UPDATE and not by_unit and fact.makes_a_pass_more():
             said = seen.pass_more
         update = min((seen.end or 0) + 1, fact.at.updates_made)
-        return Found(**said, where=seen.where, update=update)
+        return Found(said["expected"], said["observed"], seen.where, update, said.get("hint"))
 
     def _unit(self, fact: ScheduleOver) -> str | None:
         seen, training = fact.seen, fact.training

@@ -219,8 +219,11 @@ class StateKeptWithoutCopy(Check):
             return HELD
         return Found(
             expected="a copy of the earlier weights",
-            observed="the state shares its memory with the model, so it changed with every update",
+            observed="the state shares its memory with the model, so it changed with every update"
+            + (f", and {fact.where} loads it" if fact.kept_at is not None and fact.where is not None else ""),
+            where=fact.kept_at,
             update=fact.at.updates_made,
+            details={} if fact.kept_at is None else {"case": "kept"},
         )
 
 

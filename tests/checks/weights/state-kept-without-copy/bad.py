@@ -17,7 +17,7 @@ for _ in range(10):
     with torch.no_grad():
         loss = cross_entropy(model(inputs[120:]), labels[120:]).item()
     if loss < least:
-        best, least = model.state_dict(), loss
-model.load_state_dict(best)  # found
+        best, least = model.state_dict(), loss  # found
+model.load_state_dict(best)
 with torch.no_grad():
     print(f"loss {cross_entropy(model(inputs[120:]), labels[120:]).item():.3f}")
