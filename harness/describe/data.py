@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import torch
 import xxhash
@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from harness.describe.lines import BITS, Line, Section, line, listed, number, spread
 from harness.findings import count
+from harness.watch.bounded import MOST
 from harness.watch.events import (
     Backward,
     BackwardBegins,
@@ -63,8 +64,15 @@ class _Loader:
     made: str | None = None
     where: str | None = None
     """Where its first batch was taken."""
-    passes: list[tuple[int, int, bool, bool]] = field(default_factory=list)
-    """Of each pass: rows, batches, whether it was gone through to its end, whether the watch shortened it."""
+    passes: int = 0
+    to_the_end: int = 0
+    """Passes that were gone through to their end."""
+    shortened: int = 0
+    """Passes that the watch shortened."""
+    left: int = 0
+    """Other passes that were left before their end."""
+    pass_rows: tuple[int, int] | None = None
+    """The fewest and the most rows of a pass that was not shortened."""
     before: array[int] | None = None
     """The indices of the pass before, as far as the sampler says."""
     first: bytes | None = None
@@ -74,6 +82,27 @@ class _Loader:
     """Whether a row came twice in a pass."""
     largest: int = 0
     """Rows of the largest batch, as far as the sampler says."""
+
+    def count(self, ended: Pass) -> None:
+        self.passes += 1
+        self.to_the_end += ended.exhausted
+        self.shortened += ended.shortened
+        self.left += not (ended.shortened or ended.exhausted)
+        if not ended.shortened:
+            fewest, most = self.pass_rows or (ended.rows, ended.rows)
+            self.pass_rows = min(fewest, ended.rows), max(most, ended.rows)
+
+    def with_passes_of(self, other: _Loader) -> _Loader:
+        """This one, with the passes over another that was made for the same."""
+        rows = [each for seen in (self, other) for each in seen.pass_rows or ()]
+        return replace(
+            self,
+            passes=self.passes + other.passes,
+            to_the_end=self.to_the_end + other.to_the_end,
+            shortened=self.shortened + other.shortened,
+            left=self.left + other.left,
+            pass_rows=(min(rows), max(rows)) if rows else None,
+        )
 
     @property
     def size(self) -> int | None:
@@ -93,8 +122,8 @@ class Loaders(Section):
     """What DataLoaders gave: which rows, in which order, how often."""
 
     def begin(self) -> None:
-        self._loaders: list[dict[str, _Loader]] = []
-        """Of each loader in the order of their making, by what its passes were for."""
+        self._loaders: list[tuple[ref[Any], dict[str, _Loader]]] = []
+        """Each loader in the order of their making, with what is known by what its passes were for."""
         self._of: WeakKeyDictionary[Any, dict[str, _Loader]] = WeakKeyDictionary()
         self._made: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
         self._reading: WeakKeyDictionary[Pass, _OpenPass] = WeakKeyDictionary()
@@ -123,7 +152,7 @@ class Loaders(Section):
     def on_pass_ends(self, event: PassEnds) -> None:
         of, reading = event.of, self._reading.pop(event.of, _OpenPass())
         seen = self._seen(of)
-        seen.passes.append((of.rows, of.batches, of.exhausted, of.shortened))
+        seen.count(of)
         seen.planned, seen.largest = of.planned, max(seen.largest, reading.largest)
         indices, before, seen.before = reading.indices, seen.before, reading.indices
         if not indices:
@@ -147,8 +176,21 @@ class Loaders(Section):
     def _entries(self, loader: DataLoader[Any]) -> dict[str, _Loader]:
         if loader not in self._of:
             self._of[loader] = {}
-            self._loaders.append(self._of[loader])
+            if len(self._loaders) >= MOST:
+                self._let_go()
+            self._loaders.append((ref(loader), self._of[loader]))
         return self._of[loader]
+
+    def _let_go(self) -> None:
+        """Keep of loaders that are gone one for each thing that they were made for."""
+        gone: dict[tuple[object, ...], dict[str, _Loader]] = {}
+        for _, entries in [each for each in self._loaders if each[0]() is None]:
+            alike = tuple(_kind(entries[role]) for role in ROLES if role in entries)
+            before = gone.setdefault(alike, entries)
+            if before is not entries:
+                before |= {role: before[role].with_passes_of(seen) for role, seen in entries.items()}
+        kept = [id(each) for each in gone.values()]
+        self._loaders = [each for each in self._loaders if each[0]() is not None or id(each[1]) in kept]
 
     def _seen(self, of: Pass) -> _Loader:
         """What is known of the passes over a loader that are for the same as this one."""
@@ -176,23 +218,20 @@ class Loaders(Section):
     def _merged(self) -> list[_Loader]:
         """Loaders that are made anew for each pass over the same rows, as one."""
         merged: dict[tuple[object, ...], _Loader] = {}
-        for seen in (entries[role] for entries in self._loaders for role in ROLES if role in entries):
-            alike = seen.role, seen.rows, seen.size, seen.where, _order(seen.orders)
-            before = merged.get(alike)
-            merged[alike] = seen if before is None else replace(before, passes=before.passes + seen.passes)
+        for seen in (entries[role] for _, entries in self._loaders for role in ROLES if role in entries):
+            before = merged.get(_kind(seen))
+            merged[_kind(seen)] = seen if before is None else before.with_passes_of(seen)
         return list(merged.values())
 
     def _line(self, seen: _Loader, name: str) -> Line:
-        whole = [each for each in seen.passes if not each[3]]
-        rows = [each[0] for each in whole]
         order = _order(seen.orders)
         facts: dict[str, Any] = {
             "rows": seen.rows,
             "batch_size": seen.size,
             "batches": seen.planned,
             "order": order,
-            "passes": len(seen.passes),
-            "passes_to_the_end": sum(each[2] for each in seen.passes),
+            "passes": seen.passes,
+            "passes_to_the_end": seen.to_the_end,
         }
         said = [count(seen.rows, "row") if seen.rows is not None else "rows of unknown number"]
         if seen.size is not None:
@@ -203,18 +242,22 @@ class Loaders(Section):
         if (rest := whole_batches[1]) and seen.planned in (whole_batches[0], whole_batches[0] + 1):
             facts["last_batch"] = "dropped" if seen.drops_last else rest
             said.append(f"the last batch of {rest}{' dropped' if seen.drops_last else ''}")
-        if whole and seen.orders:
-            facts["rows_each_pass"] = [min(rows), max(rows)]
+        if seen.pass_rows is not None and seen.orders:
+            facts["rows_each_pass"] = [*seen.pass_rows]
             facts["twice_in_a_pass"] = seen.twice
-            if seen.rows is not None and rows and (max(rows) != seen.rows or seen.twice):
-                said.append(f"{spread(rows)} rows a pass")
-        cut = len(seen.passes) - len(whole)
-        left = sum(not each[2] for each in whole)
-        passes = count(len(seen.passes), "pass") if len(seen.passes) > 1 else "one pass"
-        said.append(passes + (f", {left} left before the end" if left else "") + (", shortened here" if cut else ""))
-        if seen.first is not None and not cut:
+            if seen.rows is not None and (max(seen.pass_rows) != seen.rows or seen.twice):
+                said.append(f"{spread(seen.pass_rows)} rows a pass")
+        passes = count(seen.passes, "pass") if seen.passes > 1 else "one pass"
+        passes += f", {seen.left} left before the end" if seen.left else ""
+        said.append(passes + (", shortened here" if seen.shortened else ""))
+        if seen.first is not None and not seen.shortened:
             facts["first_order"] = seen.first.hex()
         return line("data", f"{name}: {', '.join(said)}", facts, seen.made or seen.where, of=name.replace(" ", "_"))
+
+
+def _kind(seen: _Loader) -> tuple[object, ...]:
+    """What passes have in common that are shown as one."""
+    return seen.role, seen.rows, seen.size, seen.where, _order(seen.orders)
 
 
 def _order(orders: set[str]) -> str | None:

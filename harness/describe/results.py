@@ -15,10 +15,11 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.describe.lines import BITS, FIRST, Line, Section, line, listed, number
+from harness.describe.lines import BITS, FIRST, MOST_SHOWN, Line, Section, line, listed, number
 from harness.digests import digest, joined
 from harness.findings import count
 from harness.torch_objects import is_dense, is_distributed
+from harness.watch.bounded import Distinct, First
 from harness.watch.events import (
     Forward,
     Load,
@@ -71,13 +72,24 @@ class _Metric:
 
     name: str
     where: str | None
-    rows: list[int] = field(default_factory=list)
-    values: list[dict[str, float]] = field(default_factory=list)
-    after: list[int] = field(default_factory=list)
+    times: int = 0
+    rows: tuple[int, int, int] | None = None
+    """The fewest and the most of a call, and those of the latest."""
+    values: dict[str, float] = field(default_factory=dict)
+    """Of the latest."""
+    series: First[dict[str, float]] = field(default_factory=First)
+    """Of the first calls."""
+    after: Distinct[int] = field(default_factory=Distinct)
     options: dict[str, Any] = field(default_factory=dict)
     predicted: dict[str, int] = field(default_factory=dict)
     """Of the latest, how often each class was predicted."""
     references: dict[str, int] = field(default_factory=dict)
+
+    def count(self, rows: int, made: int) -> None:
+        self.times += 1
+        fewest, most, _ = self.rows or (rows, rows, rows)
+        self.rows = min(fewest, rows), max(most, rows), rows
+        self.after.add(made)
 
 
 @dataclass(eq=False)
@@ -108,9 +120,9 @@ class Metrics(Section):
     def on_metric_call(self, event: MetricCall) -> None:
         if event.whole:
             seen = self._metrics.setdefault((event.metric, event.where), _Metric(event.metric, event.where))
-            seen.rows.append(len(event.references))
-            seen.values.append(_numbers(event.metric, event.value))
-            seen.after.append(event.at.updates_made)
+            seen.count(len(event.references), event.at.updates_made)
+            seen.values = _numbers(event.metric, event.value)
+            seen.series.append(seen.values)
             seen.options = {
                 name: value for name, value in event.options.items() if isinstance(value, (str, int, float))
             }
@@ -149,24 +161,23 @@ class Metrics(Section):
 
     def on_ranking_call(self, event: RankingCall) -> None:
         seen = self._metrics.setdefault((event.metric, event.where), _Metric(event.metric, event.where))
-        seen.rows.append(len(event.references))
-        seen.after.append(event.at.updates_made)
+        seen.count(len(event.references), event.at.updates_made)
         different = len(set(map(str, event.scores)))
         seen.options = {"different_scores": different if different <= 2 else "many"}
 
     def lines(self) -> Iterator[Line]:
         names = Names()
         for key, seen in self._metrics.items():
-            facts: dict[str, Any] = {"times": len(seen.after), "after": [seen.after[0], seen.after[-1]]}
-            said = f"{seen.name}, after update {listed(dict.fromkeys(seen.after))}"
+            facts: dict[str, Any] = {"times": seen.times, "after": seen.after.ends()}
+            said = f"{seen.name}, after update {seen.after.few(seen.after.first, MOST_SHOWN)}"
             facts |= {"options": seen.options, "references": seen.references}
-            if any(seen.rows):
-                facts["rows"] = [min(seen.rows), max(seen.rows)]
-                said += f", of {count(seen.rows[-1], 'row')}"
-            if seen.values and seen.values[-1]:
-                named = [(name if name != seen.name else "", value) for name, value in seen.values[-1].items()]
+            if seen.rows is not None and seen.rows[1]:
+                facts["rows"] = [*seen.rows[:2]]
+                said += f", of {count(seen.rows[2], 'row')}"
+            if seen.values:
+                named = [(name if name != seen.name else "", value) for name, value in seen.values.items()]
                 said += f": {listed(f'{name} {number(value)}'.strip() for name, value in named)}"
-                said += " at the end" if len(seen.values) > 1 else ""
+                said += " at the end" if len(seen.series) > 1 else ""
             yield line("metric", said, facts, seen.where, of=names.of(key, seen.name))
         for (name, rows), by_hand in self._by_hand.items():
             facts = {"of": dict(by_hand.shapes.most_common(MOST_CLASSES))}
@@ -188,8 +199,8 @@ class Metrics(Section):
     def numbers(self) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}
         for seen in self._metrics.values():
-            for name in seen.values[-1] if seen.values else ():
-                found[f"metric.{seen.name}.{name}"] = [each[name] for each in seen.values if name in each]
+            for name in seen.values:
+                found[f"metric.{seen.name}.{name}"] = [each[name] for each in seen.series if name in each]
             if seen.predicted:
                 found[f"metric.{seen.name}.predicted"] = list(map(float, seen.predicted.values()))
         names = Names()
@@ -236,9 +247,10 @@ class _Saves:
     """What one line saved."""
 
     where: str | None
-    what: dict[str, list[str]] = field(default_factory=dict)
+    what: dict[str, Distinct[str]] = field(default_factory=dict)
     """By what it was, the paths of the files and folders, as they are called by now."""
-    after: list[int] = field(default_factory=list)
+    times: int = 0
+    after: Distinct[int] = field(default_factory=Distinct)
     whose: dict[str, None] = field(default_factory=dict)
     """The models whose weights they are."""
     current: bool | None = None
@@ -283,17 +295,17 @@ class Saves(Section):
 
     def _keep(self, what: str, where: str | None, path: str | None, made: int) -> _Saves:
         seen = self._saves.setdefault(where, _Saves(where))
-        names = seen.what.setdefault(what, [])
+        names = seen.what.setdefault(what, Distinct())
         if path is not None:
-            names.append(os.path.abspath(str(path)))
-        if not seen.after or seen.after[-1] != made:
-            seen.after.append(made)
+            names.add(os.path.abspath(str(path)))
+        seen.times += made not in seen.after.latest()
+        seen.after.add(made)
         return seen
 
     def on_renamed(self, event: Renamed) -> None:
         for seen in self._saves.values():
             for names in seen.what.values():
-                names[:] = [event.target if each == event.source else each for each in names]
+                names.rename(event.source, event.target)
 
     def on_state_saved(self, fact: StateSaved) -> None:
         if (seen := self._saves.get(fact.where)) is not None:
@@ -311,9 +323,8 @@ class Saves(Section):
     def lines(self) -> Iterator[Line]:
         for place, seen in enumerate(self._saves.values(), start=1):
             what = [f"{each} to {_shown(paths)}" if paths else each for each, paths in seen.what.items()]
-            said = f"{'; '.join(what)}; after update {listed(seen.after)}"
-            facts: dict[str, Any] = {"what": sorted(seen.what), "after": [seen.after[0], seen.after[-1]]}
-            facts["times"] = len(seen.after)
+            said = f"{'; '.join(what)}; after update {seen.after.few(seen.after.first, MOST_SHOWN)}"
+            facts: dict[str, Any] = {"what": sorted(seen.what), "after": seen.after.ends(), "times": seen.times}
             if seen.whose:
                 facts["weights_of"] = list(seen.whose)
                 said += f"; the weights of {listed(seen.whose)}"
@@ -332,9 +343,11 @@ class Saves(Section):
             yield line("saved", "nothing", {"nothing": True})
 
 
-def _shown(paths: Sequence[str]) -> str:
-    names = (os.path.basename(each) for each in paths)
-    return listed(dict.fromkeys("a temporary folder" if TEMPORARY.fullmatch(each) else each for each in names))
+def _shown(paths: Distinct[str]) -> str:
+    names = (os.path.basename(each) for each in paths.first)
+    shown = dict.fromkeys("a temporary folder" if TEMPORARY.fullmatch(each) else each for each in names)
+    further = paths.number - len(paths.first)
+    return listed([*shown, *[""] * further])
 
 
 def _what(saved: Any) -> str:

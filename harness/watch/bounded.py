@@ -86,6 +86,21 @@ class Distinct(Generic[T]):
         """The latest that were new."""
         return self._latest
 
+    def ends(self) -> list[T]:
+        """The very first and the latest."""
+        return [self.first[0], self._latest[-1]]
+
+    def rename(self, value: T, other: T) -> None:
+        """Have another value in the place of one, which may be there already."""
+        there = other in self.first or other in self._latest
+        found = [entries for entries in (self.first, self._latest) if value in entries]
+        for entries in found:
+            if there:
+                entries.remove(value)
+            else:
+                entries[entries.index(value)] = other
+        self.number -= bool(found) and there
+
     def few(self, values: Iterable[T], most: int) -> str:
         """Some of the first values, and how many more there are of all."""
         shown = [str(each) for each in values][:most]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -94,4 +94,8 @@ def _between_windows() -> Iterator[Any]:
     assert not watching.windows
 
 
-WATCHED = {"alone": nullcontext, "checked": _checked, "windows": _between_windows}
+WATCHED: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "alone": nullcontext,
+    "checked": _checked,
+    "windows": _between_windows,
+}

@@ -8,7 +8,7 @@ from weakref import ref
 
 import torch
 
-from harness.watch.bounded import Latest
+from harness.watch.bounded import Latest, LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, LoaderMade, LossCall, Pass, PassBegins
 from harness.watch.facts.batches import tensors_in
@@ -44,9 +44,9 @@ class UnreadLoaders(Recogniser):
     makes = (LoaderUnread,)
 
     def begin(self) -> None:
-        self._made: dict[tuple[int, str], tuple[int | None, ref[Any]]] = {}
+        self._made = LatestByKey[tuple[int, str], tuple[int | None, ref[Any]]]()
         """By dataset and line, how many rows it has, and the loader."""
-        self._read: set[int] = set()
+        self._read = Latest[int]()
         """Datasets of which rows were read."""
 
     def on_loader_made(self, event: LoaderMade) -> None:
@@ -55,7 +55,11 @@ class UnreadLoaders(Recogniser):
             self._made[id(dataset), event.where] = length(dataset), ref(event.loader)
 
     def on_pass_begins(self, event: PassBegins) -> None:
-        self._read.add(id(event.of.loader.dataset))
+        dataset = id(event.of.loader.dataset)
+        if dataset not in self._read:
+            self._read.append(dataset)
+        for key in [each for each in self._made if each[0] == dataset]:
+            del self._made[key]
 
     def on_end(self, event: End) -> None:
         for (dataset, where), (rows, loader) in self._made.items() if event.at.complete and self._read else ():

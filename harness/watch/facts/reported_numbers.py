@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 
@@ -344,7 +343,7 @@ class ReportedNumbers(Recogniser):
     def begin(self) -> None:
         self._sources = LatestByKey[tuple[Any, ...], Latest[_Evaluation]](16)  # each counts its batches one by one
         """By the rows and the model, the evaluations, the latest last."""
-        self._open: WeakKeyDictionary[Pass, _Evaluation] = WeakKeyDictionary()
+        self._open = LatestByKey[Pass, _Evaluation](most=8)  # more passes than go on beside each other
         self._by_line = LatestByKey[tuple[Any, ...], _Evaluation](16)
         """Those of no loader that may go on."""
         self._latest: tuple[int, CountedBatch, Forward] | None = None

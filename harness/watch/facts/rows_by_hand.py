@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +14,7 @@ import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from harness.torch_objects import real
+from harness.watch.bounded import LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Forward
 from harness.watch.facts.row_dimension import largest
@@ -52,7 +53,7 @@ class RowsByHand(Recogniser):
     """The rows of batches that a script makes itself, by their content."""
 
     def begin(self) -> None:
-        self.trained: dict[int, set[int]] = defaultdict(set)
+        self.trained = LatestByKey[int, set[int]]()
         """By the model's number: the keys of the rows that it was trained on before this backward pass."""
         self.given: dict[int, list[int]] = {}
         """By the model's number: the keys of the rows of the backward pass at hand."""
@@ -65,15 +66,17 @@ class RowsByHand(Recogniser):
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         for number, keys in self.given.items():
-            before = len(self.trained[number])
-            self.trained[number].update(keys)
-            self._known[number] = self._known[number] + 1 if len(self.trained[number]) == before else 0
+            trained = self.trained.setdefault(number, set())
+            before = len(trained)
+            if before < MOST_ROWS:
+                trained.update(keys)
+            self._known[number] = self._known[number] + 1 if len(trained) == before else 0
         self.given = {}
         if event.batch is not None or event.inside_step:
             return
         for forward in event.forwards:
             number = self.monitor.number_of(forward.model)
-            over = len(self.trained[number]) >= MOST_ROWS or self._known[number] >= KNOWN
+            over = len(self.trained.get(number, ())) >= MOST_ROWS or self._known[number] >= KNOWN
             if not forward.gradients or (over and not self.monitor.is_sampled()):
                 continue
             rows = self.keys(forward)
