@@ -153,6 +153,11 @@ at::Tensor& set_source(at::Tensor& tensor, at::Storage from) {
   return at::native::set_storage_cpu_(tensor, from, 0, {elements}, {1});
 }
 
+struct InKernel {
+  bool before = std::exchange(in_kernel, true);
+  ~InKernel() { in_kernel = before; }
+};
+
 // All other operations: the CPU's, of tensors that lie together. As on a GPU, a single number of the CPU may come along,
 // and what indexes a tensor may.
 void on_the_cpu(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
@@ -171,11 +176,32 @@ void on_the_cpu(const c10::OperatorHandle& operation, torch::jit::Stack* stack) 
     if (value.isTensorList() && !indexes)
       for (const at::Tensor& tensor : value.toTensorList()) meets(tensor);
   }
-  struct InKernel {
-    bool before = std::exchange(in_kernel, true);
-    ~InKernel() { in_kernel = before; }
-  } in;
+  InKernel in;
   at::native::cpu_fallback(operation, stack);
+}
+
+// A convolution is asked of each device for itself.
+at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                       c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
+                       c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  InKernel in;
+  auto of_host = bias && bias->defined() ? std::optional<at::Tensor>(as_host(*bias)) : std::nullopt;
+  return at::convolution_symint(as_host(input), as_host(weight), of_host, stride, padding, dilation, transposed,
+                                output_padding, groups)
+      .to(input.device());
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
+    const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride,
+    c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding,
+    c10::SymInt groups, std::array<bool, 3> wanted) {
+  InKernel in;
+  const std::vector<c10::SymInt> bias_size{gradient.sym_size(1)};
+  auto [of_input, of_weight, of_bias] = at::convolution_backward_symint(
+      as_host(gradient), as_host(input), as_host(weight), bias_size, stride, padding, dilation, transposed, output_padding,
+      groups, wanted);
+  auto there = [&](const at::Tensor& each) { return each.defined() ? each.to(input.device()) : each; };
+  return {there(of_input), there(of_weight), there(of_bias)};
 }
 
 // A cell of a recurrent network is one fused operation on devices other than the CPU.
@@ -229,6 +255,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("unfold", &unfold);
   library.impl("set_.source_Storage_storage_offset", &set_storage);
   library.impl("set_.source_Storage", &set_source);
+  library.impl("convolution_overrideable", &convolution);
+  library.impl("convolution_backward_overrideable", &convolution_backward);
 }
 
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) {

@@ -94,6 +94,20 @@ def _set_device(device: Any) -> None:
     _device.set_device(device if isinstance(device, int) else torch.device(device).index or 0)
 
 
+class _Device:
+    """A device of this kind as the current one, as ``torch.cuda.device``."""
+
+    def __init__(self, device: Any) -> None:
+        self._device, self._before = device, 0
+
+    def __enter__(self) -> None:
+        self._before = _device.current_device()
+        _set_device(self._device)
+
+    def __exit__(self, *_: object) -> None:
+        _set_device(self._before)
+
+
 def _module() -> types.ModuleType:
     """What torch asks of ``torch.cuda``, of this device."""
 
@@ -108,6 +122,7 @@ def _module() -> types.ModuleType:
         device_count=constant(2),
         current_device=_device.current_device,
         set_device=_set_device,
+        device=_Device,
         manual_seed=torch.default_generator.manual_seed,
         manual_seed_all=constant(None),
         get_rng_state=lambda device=0: torch.get_rng_state(),

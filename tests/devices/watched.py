@@ -20,6 +20,7 @@ from tests.server import CHECKPOINT, Server, Verdict
 How = Literal["batches", "data", "default"]
 """The script moves its models and batches, or all its data, too (tests.devices.moved), or all that is made lies there
 (``torch.set_default_device``)."""
+WAYS: tuple[How, ...] = ("batches", "data", "default")
 MADE = {"batches": MODEL, "data": DATA}
 
 _SERVER = pytest.StashKey[Server]()
