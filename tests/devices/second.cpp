@@ -109,7 +109,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool /*non_bl
 }
 
 at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
-  to.resize_(from.sizes());
+  if (to.sizes() != from.sizes()) to.resize_(from.sizes());  // a part of a tensor keeps its strides
   as_host(to).copy_(as_host(from));
   return to;
 }
@@ -204,6 +204,21 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
   return {there(of_input), there(of_weight), there(of_bias)};
 }
 
+// Its running statistics are changed in place, of which its schema says nothing: the fallback would change copies.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
+                                                          const std::optional<at::Tensor>& bias,
+                                                          const std::optional<at::Tensor>& mean,
+                                                          const std::optional<at::Tensor>& variance, bool training,
+                                                          double momentum, double eps) {
+  InKernel in;
+  auto host = [](const std::optional<at::Tensor>& each) {
+    return each && each->defined() ? std::optional<at::Tensor>(as_host(*each)) : std::nullopt;
+  };
+  auto [output, saved_mean, saved_deviation] = at::native_batch_norm(
+      as_host(input), host(weight), host(bias), host(mean), host(variance), training, momentum, eps);
+  return {output.to(input.device()), saved_mean.to(input.device()), saved_deviation.to(input.device())};
+}
+
 // A cell of a recurrent network is one fused operation on devices other than the CPU.
 using Bias = const std::optional<at::Tensor>&;
 at::Tensor with(const at::Tensor& gates, Bias bias) { return bias && bias->defined() ? gates + *bias : gates; }
@@ -228,10 +243,8 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
-  const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {
-    static const auto generator = at::detail::createCPUGenerator();
-    return generator;
-  }
+  // The CPU's, so that a seed draws the same on both.
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override { return at::detail::getDefaultCPUGenerator(); }
   at::Generator getNewGenerator(c10::DeviceIndex) const override { return at::detail::createCPUGenerator(); }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override { grow(storage, bytes); }
 };
@@ -255,6 +268,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("unfold", &unfold);
   library.impl("set_.source_Storage_storage_offset", &set_storage);
   library.impl("set_.source_Storage", &set_source);
+  library.impl("native_batch_norm", &batch_norm);
   library.impl("convolution_overrideable", &convolution);
   library.impl("convolution_backward_overrideable", &convolution_backward);
 }
