@@ -146,7 +146,9 @@ class ProbabilityRatios(Recogniser):
         if self._over or event.inside_step or not event.at.sampled:
             return
         ratio, known = _ratio(event.root.grad_fn), self._rows
-        if ratio is None or not any(known.trained.get(of, set()).intersection(keys) for of, keys in known.given.items()):
+        if ratio is None or not any(
+            known.trained.get(of, set()).intersection(keys) for of, keys in known.given.items()
+        ):
             return
         self._over = not bool((ratio == 1).all())
         self._ones = 0 if self._over else self._ones + 1
