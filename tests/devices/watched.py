@@ -21,6 +21,8 @@ How = Literal["batches", "data", "default"]
 """The script moves its models and batches, or all its data, too (tests.devices.moved), or all that is made lies there
 (``torch.set_default_device``)."""
 WAYS: tuple[How, ...] = ("batches", "data", "default")
+LIMIT = 40
+"""Seconds after which a script that waits for another device than it has is ended."""
 MADE = {"batches": MODEL, "data": DATA}
 
 _SERVER = pytest.StashKey[Server]()
@@ -62,6 +64,7 @@ def watch(server: Server, case: Case, how: How, *options: str) -> OnDevice:
             *words,
             str(checkpoint),
             program="tests.devices.run",
+            limit=LIMIT,
             processes=case.processes,
             environment=case.environment,
         )

@@ -290,6 +290,8 @@ RESULTS: dict[str, Any] = {
 QUIET = {
     "DataLoaderShard.__iter__": "what it gives is gone through later: test_a_loader_of_accelerate",
     "DataLoaderDispatcher.__iter__": "as DataLoaderShard's",
+    "Module.parameters": "it only finds out whether a script has a call of some forward",
+    "Module.named_parameters": "as Module.parameters",
     "os.fork": "nothing in it can fail but what sets an attribute",
     "os.forkpty": "as os.fork",
 }
