@@ -13,6 +13,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, LoaderMade, LossCall, Pass, PassBegins
 from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.datasets import length
+from harness.watch.host import on_host
 
 
 class LossOfTwoLoaders(Fact):
@@ -111,10 +112,11 @@ class LoadersBeside(Recogniser):
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether they have the same numbers, in whatever shape and type."""
-    if one.numel() != other.numel() or one.numel() < 2 or one.device != other.device:
+    """Whether they have the same numbers, in whatever shape and type, and on whichever device."""
+    if one.numel() != other.numel() or one.numel() < 2:
         return False
-    return bool((one.detach().flatten() == other.detach().flatten()).all())
+    one, other = on_host(one), on_host(other)
+    return one.device == other.device and bool((one.flatten() == other.flatten()).all())
 
 
 def _rows(of: Pass) -> int | None:
