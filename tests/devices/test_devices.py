@@ -219,6 +219,7 @@ SEEN_OTHERWISE = {
     "model::evaluated-untrained/bad.py": NEW_PARAMETERS,
     "parameters::adapter-frozen/bad.py": NEW_PARAMETERS,
     "parameters::adapter-frozen/good.py": NEW_PARAMETERS,
+    "weights::initialised-again/bad.py": NEW_PARAMETERS,
     "rows::shuffled-apart/bad.py": "a permutation is not followed to the device that it is moved to",
 }
 """By example, why something else is found than on the CPU."""

@@ -23,7 +23,7 @@ from harness.errors import CannotTry
 from harness.watch import SilentBug, watch
 from harness.watch.bus import Recogniser
 from harness.watch.check import HELD, Check, Found
-from harness.watch.events import BackwardBegins, Event, Fact, Forward, OptimizerMade, Step, StepBegins
+from harness.watch.events import BackwardBegins, Event, Fact, Forward, LossCall, OptimizerMade, Step, StepBegins
 from harness.watch.facts.gradient_ledger import GradientsUsed
 from harness.watch.instrument import instrumented
 from harness.watch.instrument.patches import Patches
@@ -874,3 +874,19 @@ def test_an_argument_is_found_by_its_name_where_there_is_one(tmp_path: Path) -> 
     assert locator.argument("first_of_all") == f"{script}:5"
     assert locator.argument("said_twice") is None
     assert locator.argument("said_nowhere") is None
+
+
+def test_a_loss_is_told_once_where_torch_hands_its_call_on() -> None:
+    """With a default device a mode calls the function again, within the script's own call."""
+    told = []
+
+    class Losses(Recogniser):
+        def on_loss(self, event: LossCall) -> None:
+            told.append(event.function)
+
+    threads = Session(Options(sections=(Losses,)), Locator())
+    model, labels = nn.Linear(4, 2), torch.tensor([0, 1])
+    with instrumented(threads), torch.device("cpu"):
+        nn.functional.cross_entropy(model(torch.randn(2, 4)), labels)
+        nn.functional.mse_loss(model(torch.randn(2, 4)), torch.randn(2, 2))
+    assert told == ["cross_entropy", "mse_loss"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,12 +18,27 @@ SIGNED = ("margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss"
 """Those whose targets are 1 and -1."""
 
 
+class _GoingOn(threading.local):
+    """The loss function that is being called: with a default device, or tensors of a class of their own, torch hands a
+    call on to what calls the function again."""
+
+    name: str | None = None
+
+    def call(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, bool]:
+        """What a function gives, and whether it is the script's call and none that torch makes within it."""
+        before, self.name = self.name, original.__name__
+        try:
+            return original(*args, **kwargs), before != original.__name__
+        finally:
+            self.name = before
+
+
 def install(threads: Session, patches: Patches) -> None:
-    parameters = _parameters(LOSSES)
+    parameters, going_on = _parameters(LOSSES), _GoingOn()
 
     def loss(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        value = original(*args, **kwargs)
-        monitor = threads.current()
+        value, is_scripts = going_on.call(original, args, kwargs)
+        monitor = threads.current() if is_scripts else None
         if monitor is None or not torch.is_tensor(value):
             return value
         name = original.__name__
@@ -44,11 +60,11 @@ def install(threads: Session, patches: Patches) -> None:
 
 
 def install_signed(threads: Session, patches: Patches) -> None:
-    parameters = _parameters(SIGNED)
+    parameters, going_on = _parameters(SIGNED), _GoingOn()
 
     def signed(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        value = original(*args, **kwargs)
-        monitor = threads.current()
+        value, is_scripts = going_on.call(original, args, kwargs)
+        monitor = threads.current() if is_scripts else None
         if monitor is not None and torch.is_tensor(value) and value.requires_grad:
             name = original.__name__
             given = dict(zip(parameters[name], args, strict=False)) | dict(kwargs)
