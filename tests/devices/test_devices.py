@@ -220,6 +220,7 @@ SEEN_OTHERWISE = {
     "model::evaluated-untrained/bad.py": NEW_PARAMETERS,
     "parameters::adapter-frozen/bad.py": NEW_PARAMETERS,
     "parameters::adapter-frozen/good.py": NEW_PARAMETERS,
+    "parameters::new-head-frozen/bad.py": NEW_PARAMETERS,
     "weights::initialised-again/bad.py": NEW_PARAMETERS,
     "rows::shuffled-apart/bad.py": NOT_FOLLOWED,
     "rows::shuffled-apart/good.py": NOT_FOLLOWED,
