@@ -28,6 +28,7 @@ class MeanOfMeans(Check):
     """
 
     new_since = "0.2.0"
+    explains = ("metrics::mean-of-batches",)  # of the same evaluation, in what the script reports of it
 
     def judge(self, fact: BatchMeans) -> Verdict:
         if not fact.reported:
