@@ -49,6 +49,11 @@ def have_same_values(one: torch.Tensor, other: torch.Tensor) -> bool:
     return known and one.numel() == other.numel() and torch.equal(one.flatten().to(other.device), other.flatten())
 
 
+def version(tensor: torch.Tensor) -> int:
+    """How often a tensor was written to; 0 of one of inference mode, which does not count that."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
 def real(tensor: torch.Tensor) -> torch.Tensor:
     """Without its graph; of complex numbers both parts."""
     return torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()

@@ -8,14 +8,14 @@ given and said, and what losses were computed from (:meth:`Monitor.at_hand`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from weakref import ref
+from weakref import WeakMethod, ref
 
 import torch
 from torch import nn
 
-from harness.torch_objects import is_dense
+from harness.torch_objects import is_dense, version
 
 MOST_ELEMENTS = 1_000_000
 """Elements of a tensor that is brought to the host; a larger one is looked at where it lies. By reasoning, what costs
@@ -24,20 +24,20 @@ less than the step itself."""
 
 class _Copies(threading.local):
     def __init__(self) -> None:
-        self.at_hand: Callable[[], Iterable[torch.Tensor]] = tuple
+        self.at_hand: WeakMethod[Callable[[], Iterator[torch.Tensor]]] | None = None
         self.known: dict[int, tuple[ref[torch.Tensor], int, torch.Tensor]] = {}
         """By a tensor's id: itself, its version then, and the copy."""
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         known = self.known.get(id(tensor))
-        return known[2] if known is not None and known[0]() is tensor and known[1] == _version(tensor) else None
+        return known[2] if known is not None and known[0]() is tensor and known[1] == version(tensor) else None
 
 
 _COPIES = _Copies()
 
 
-def at_hand(tensors: Callable[[], Iterable[torch.Tensor]]) -> None:
-    """From now on these are brought along with whatever is asked for in this thread."""
+def at_hand(tensors: WeakMethod[Callable[[], Iterator[torch.Tensor]]]) -> None:
+    """From now on these are brought along with whatever is asked for in this thread, while there is whose they are."""
     _COPIES.at_hand = tensors
 
 
@@ -48,21 +48,20 @@ def forget() -> None:
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor without its graph, on the host: the same memory where it lies there. A large one stays where it is."""
-    if tensor.device.type == "cpu":
-        return tensor.detach()
     if not _is_brought(tensor):
         return tensor.detach()
     copy = _COPIES.of(tensor)
     if copy is not None:
         return copy
     wanted = [tensor]
-    for other in _COPIES.at_hand():
+    beside = None if _COPIES.at_hand is None else _COPIES.at_hand()
+    for other in () if beside is None else beside():
         if _is_brought(other) and other.device == tensor.device and _COPIES.of(other) is None:
             wanted.append(other)
     wanted = list({id(each): each for each in wanted}.values())
     copies = brought(wanted)
     for each, its in zip(wanted, copies, strict=True):
-        _COPIES.known[id(each)] = ref(each), _version(each), its
+        _COPIES.known[id(each)] = ref(each), version(each), its
     return copies[0]
 
 
@@ -79,11 +78,11 @@ def brought(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         devices = {each.device for each in tensors if each.device.type != "cpu"}
         for device in devices:
             mine = [each for each in tensors if each.device == device]
-            together = None
+            copies: list[torch.Tensor] | None = None
             if len(mine) > 1 and all(map(_is_plain, mine)):
                 with suppress(RuntimeError, NotImplementedError):  # of a kind whose bits cannot be seen
-                    together = _together(mine)
-            copies = [each.detach().cpu() for each in mine] if together is None else together
+                    copies = _together(mine)
+            copies = copies or [each.detach().cpu() for each in mine]
             found |= {id(each): its for each, its in zip(mine, copies, strict=True)}
     return [found[id(each)] for each in tensors]
 
@@ -109,7 +108,3 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     """Whether its numbers are its memory's: no subclass that computes them, and no tensor without any."""
     plain = type(tensor) in (torch.Tensor, nn.Parameter) and is_dense(tensor)
     return plain and not (tensor.is_meta or tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakMethod, ref
 
 import torch
 from torch import nn
@@ -169,6 +169,7 @@ class Monitor:
         self._numbers = dict.fromkeys(("batch", "forward", "backward", "model"), 0)
         self._searched = False
         self.bus = Bus(self)
+        self._at_hand = WeakMethod(self.at_hand)
         self.looked_at: list[Callable[[], Iterable[torch.Tensor]]] = []
         """What listeners look at in each sampled update, beside what is at hand in all."""
         self.thread = 0
@@ -197,12 +198,15 @@ class Monitor:
     def emit(self, event: Event) -> None:
         """Tell the listeners, where it is wanted and the loop is not over."""
         if not self.over and self.bus.wants(type(event)):
-            host.at_hand(self.at_hand)
+            host.at_hand(self._at_hand)
             self.bus.tell(event, self.position)
 
     def at_hand(self) -> Iterator[torch.Tensor]:
-        """What is looked at together: what the models were last given and said, and what losses were computed from."""
-        for forward in self.forwards:
+        """What is looked at together: what the models were last given and said, and what losses were computed from.
+
+        Of an evaluation that is its latest batch: those before were looked at when they came.
+        """
+        for forward in [*(each for each in self.forwards[:-1] if each.gradients), *self.forwards[-1:]]:
             yield from forward.tensors.values()
             if forward.logits is not None:
                 yield forward.logits
@@ -422,7 +426,9 @@ class Monitor:
         if not self.forwards or self.forwards[-1].gradients:
             return
         said = self.forwards[-1].logits
-        if said is not None and values.numel() > 1 and have_same_values(said, values):
+        if said is None or said.numel() != values.numel() or values.numel() < 2:
+            return
+        if have_same_values(host.on_host(said), host.on_host(values)):
             self.emit(Thresholded(self.forwards[-1], threshold, self.locator.where()))
 
     def subtracted(self, value: torch.Tensor, parts: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -559,6 +565,7 @@ class Monitor:
 
     def let_go(self) -> None:
         """Nothing comes of this loop any more: what it holds until the next backward pass is free."""
+        host.forget()
         self.forwards, self.losses, self.batch, self.difference = [], [], None, None
         while self._on_leaves:
             self._on_leaves.pop().remove()

@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 
 from harness.watch.facts.formulas import Confusion, Part
+from harness.watch.host import brought
 
 MOST_CLASSES = 20
 """Classes up to which it is counted which were taken for which."""
@@ -194,23 +195,10 @@ def _is_of_next(said: torch.Tensor, true: torch.Tensor, loss: torch.Tensor) -> t
     return fit.all() & ((ahead - loss).abs() < (at - loss).abs())
 
 
-def fetched(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Tensors on the CPU; those of one kind in one transfer."""
-    alike: dict[tuple[torch.device, torch.dtype, torch.Size], list[int]] = {}
-    for place, each in enumerate(tensors):
-        alike.setdefault((each.device, each.dtype, each.shape), []).append(place)
-    found = list(tensors)
-    for places in alike.values():
-        together = torch.stack([tensors[place] for place in places]).cpu()
-        for place, each in zip(places, together.unbind(), strict=True):
-            found[place] = each
-    return found
-
-
 def read(batches: Sequence[CountedBatch]) -> list[Part]:
     """What batches came to."""
     tensors = [each for batch in batches for each in batch.tensors()]
-    values = dict(zip(map(id, tensors), fetched(tensors), strict=True))
+    values = dict(zip(map(id, tensors), brought(tensors), strict=True))
     return [_part(batch, values) for batch in batches]
 
 

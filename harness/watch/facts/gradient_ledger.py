@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch.optim import Optimizer
 
-from harness.torch_objects import held_by, real
+from harness.torch_objects import held_by, real, version
 from harness.watch.bounded import MOST
 from harness.watch.bus import Recogniser
 from harness.watch.events import (
@@ -130,13 +130,13 @@ class Ledger:
         """Whether a part of what is looked at is trained no more."""
         return not all(probe.requires_grad for probe in self.probes)
 
-    def is_empty(self, *, looked_at: bool) -> bool:
-        """Whether what is looked at has no gradient; parameters beside it may have.
+    def is_empty(self, of: Sequence[torch.Tensor] | None = None, *, looked_at: bool) -> bool:
+        """Whether what is looked at, or these of it, has no gradient; parameters beside it may have.
 
         The numbers tell it; on a device, where to read them makes the script wait, only in the first updates. Later a
         gradient is taken for cleared where a call clears them and it has been written to since the backward pass.
         """
-        given = [p.grad for p in self.probes if p.grad is not None]
+        given = [p.grad for p in (self.probes if of is None else of) if p.grad is not None]
         if looked_at or all(_is_at_hand(each) for each in given):
             return all(is_zero(each) for each in given)
         return self.cleared and not any(_is_as_it_was(each, self.versions) for each in given)
@@ -199,11 +199,8 @@ class RowsGiven:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RowsGiven) or self.shape != other.shape:
             return False
-        if (
-            not (self.looked_at and other.looked_at)
-            and None not in (self.batch, other.batch)
-            and self.batch != other.batch
-        ):
+        of_loader = self.batch is not None and other.batch is not None
+        if of_loader and self.batch != other.batch and not (self.looked_at and other.looked_at):
             return False
         one, another = brought([self.total, other.total])
         return float(one) == float(another)
@@ -326,7 +323,8 @@ class GradientLedger(Recogniser):
         """
         known = self._ledgers.get(optimizer)
         searched = known is None or known.frozen or (known.in_vain < MOST_IN_VAIN and len(known.probes) < MOST_PROBES)
-        with_gradients = with_some_gradient(held_by(optimizer)) if searched else []
+        trained = [p for p in held_by(optimizer) if p.requires_grad] if searched else []
+        with_gradients = with_some_gradient(trained)
         if not with_gradients:
             if known is not None:
                 known.in_vain += 1
@@ -455,14 +453,14 @@ class GradientLedger(Recogniser):
         mine = [p for p in ledger.probes if any(p is q for q in event.parameters)]
         if not mine:
             return False
-        if ledger.is_empty(looked_at=self._looks) and all(is_zero(p.grad) for p in mine):
+        if ledger.is_empty(mine, looked_at=self._looks):
             if all(is_zero(p.grad) for p in event.parameters):  # else it clips those of another optimizer
                 ledger.clipped_without = event
             return False
         if not ledger.unused:
             ledger.clipped_late = event
             return False
-        if ledger.clipped is None:
+        if ledger.clipped is None and self.monitor.is_sampled():
             ledger.divided_by = ledger.quotient()
         ledger.clipped = event
         return True
@@ -471,10 +469,12 @@ class GradientLedger(Recogniser):
         unscaled, self._unscaled = self._unscaled is event.optimizer, None
         ledger = self._ledgers.get(event.optimizer)
         if ledger is None:
-            if with_some_gradient(held_by(event.optimizer)):
+            if any(not is_zero(p.grad) for p in held_by(event.optimizer)):
                 self._use_all()
             return
-        divided_by = ledger.divided_by if ledger.clipped is not None else ledger.quotient()
+        divided_by: float | None = 1.0  # of an update whose shares are not known nobody asks
+        if event.sampled:
+            divided_by = ledger.divided_by if ledger.clipped is not None else ledger.quotient()
         fresh, stale = ledger.unused, [entry for entry in ledger.entries if entry.used]
         # Where only a part of a model is called, the others have a gradient.
         empty = ledger.is_empty(looked_at=self._looks) and not with_some_gradient(held_by(event.optimizer))
@@ -551,8 +551,8 @@ def is_zero(gradient: torch.Tensor | None) -> bool:
 
 
 def with_some_gradient(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Those that are trained and whose gradient is not 0."""
-    some = [(p, p.grad) for p in tensors if p.requires_grad and p.grad is not None]
+    """Those whose gradient is not 0."""
+    some = [(p, p.grad) for p in tensors if p.grad is not None]
     anything = brought([gradient.any() for _, gradient in some])
     return [p for (p, _), any_ in zip(some, anything, strict=True) if any_]
 
@@ -563,11 +563,11 @@ def _is_at_hand(tensor: torch.Tensor) -> bool:
 
 
 def _versions(probes: Sequence[torch.Tensor]) -> list[tuple[ref[torch.Tensor], int] | None]:
-    return [None if p.grad is None else (ref(p.grad), p.grad._version) for p in probes]
+    return [None if p.grad is None else (ref(p.grad), version(p.grad)) for p in probes]
 
 
 def _is_as_it_was(gradient: torch.Tensor, versions: Sequence[tuple[ref[torch.Tensor], int] | None]) -> bool:
-    return any(known is not None and known[0]() is gradient and known[1] == gradient._version for known in versions)
+    return any(known is not None and known[0]() is gradient and known[1] == version(gradient) for known in versions)
 
 
 def _widest(tensor: torch.Tensor) -> torch.dtype:

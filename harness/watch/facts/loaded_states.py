@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from harness.torch_objects import held_by, is_distributed, share_parameters
+from harness.torch_objects import held_by, is_distributed, share_parameters, version
 from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import (
@@ -327,8 +327,8 @@ def _is_copied(model: nn.Module, name: str) -> bool:
     one was copied from elsewhere, perhaps from a model that was trained."""
     owner, _, own = name.rpartition(".")
     layer = model.get_submodule(owner)
-    return type(layer).__module__.startswith("torch.nn.") and getattr(layer, own)._version == 0
+    return type(layer).__module__.startswith("torch.nn.") and version(getattr(layer, own)) == 0
 
 
 def _writes(module: nn.Module) -> int:
-    return sum(p._version for p in module.parameters() if not p.is_inference())
+    return sum(map(version, module.parameters()))

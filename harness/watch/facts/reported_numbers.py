@@ -29,7 +29,7 @@ from harness.watch.events import (
     Scored,
 )
 from harness.watch.facts.batches import LABELS
-from harness.watch.facts.counted_batches import MOST_SCORES, CountedBatch, fetched, read
+from harness.watch.facts.counted_batches import MOST_SCORES, CountedBatch, read
 from harness.watch.facts.datasets import length
 from harness.watch.facts.formula import AVERAGES, Formula, formula
 from harness.watch.facts.formulas import (
@@ -46,6 +46,7 @@ from harness.watch.facts.formulas import (
     values,
 )
 from harness.watch.facts.samplers import shares
+from harness.watch.host import brought
 
 MOST_WAITING = MOST
 """Batches, or losses, whose tensors are kept where they are until they are read together."""
@@ -568,11 +569,11 @@ class ReportedNumbers(Recogniser):
 
     def _add_up(self) -> None:
         new = _Training()
-        losses = fetched([loss for loss, _ in self._losses])
+        losses = brought([loss for loss, _ in self._losses])
         for loss, (_, rows) in zip(losses, self._losses, strict=True):
             self._last = float(loss)
             new = new.and_one(self._last, rows)
-        hits, of = sum(map(int, fetched([each for each, _ in self._hits]))), sum(each for _, each in self._hits)
+        hits, of = sum(map(int, brought([each for each, _ in self._hits]))), sum(each for _, each in self._hits)
         new = new._replace(hits=hits, of=of)
         self._in_pass, self._in_all = self._in_pass.plus(new), self._in_all.plus(new)
         self._losses.clear()

@@ -150,24 +150,28 @@ class _Compared:
         compared = cls(before, now, expected, asked)
         if expected is None:
             return compared
-        rounded, changes = expected.to(value.dtype), expected != value.double()
+        rounded = expected.to(value.dtype)
         asked |= {
             "fits": rounded.isfinite().all(),
             "due": (rounded != value).any(),
             "as expected": compared.comes_out(expected),
-            "to change": changes.sum(),
-            "lost": (changes & (now == value)).sum(),
         }
+        if compared.in_low_precision:
+            changes = expected != value.double()
+            asked |= {"to change": changes.sum(), "lost": (changes & (now == value)).sum()}
         return compared
+
+    @property
+    def in_low_precision(self) -> bool:
+        return self.before.value.element_size() < 4
 
     def comes_out(self, after: torch.Tensor) -> torch.Tensor:
         """Whether the step gave this but for rounding, ()."""
         assert self.expected is not None
         value = self.before.value
         change = self.expected - value.double()
-        low_precision = value.element_size() < 4
         rounding = ROUNDINGS * torch.finfo(value.dtype).eps * value.double().abs()
-        allowed = MAX_RELATIVE_ERROR * change.abs().amax() + rounding + (change.abs() if low_precision else 0)
+        allowed = MAX_RELATIVE_ERROR * change.abs().amax() + rounding + (change.abs() if self.in_low_precision else 0)
         return ~((self.now.double() - after).abs() > allowed).any()
 
 
@@ -191,7 +195,7 @@ def _looked_at(optimizer: Optimizer, compared: _Compared, said: dict[str, Any]) 
         faults = known_faults(optimizer, before)
         fault = next((fault for fault, after in faults if compared.comes_out(after)), None)
         as_defined = None if fault is None and _may_differ(optimizer, before) else False
-    if value.element_size() >= 4:
+    if not compared.in_low_precision:
         return TensorUpdate(*about, as_defined, fault)
     return TensorUpdate(*about, as_defined, fault, said["to change"], said["lost"])
 
