@@ -25,7 +25,7 @@ def evaluation_in_train_mode(fault: RepairTarget) -> Iterator[cst.Module]:
         yield source.surrounded(loop, f"{model}.eval()", f"{model}.train()")
 
 
-@repairs("mode::training-in-eval-mode")
+@repairs("mode::training-in-eval-mode", quiets=("model::reference-is-the-policy",))
 def training_in_eval_mode(fault: RepairTarget) -> Iterator[cst.Module]:
     """Call train() before the loop over the batches, or before each forward pass where there is no other loop."""
     if fault.case == "updates-in-validation":

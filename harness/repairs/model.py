@@ -21,7 +21,7 @@ BATCH_LATER = (
 ACROSS_ROWS = ("softmax", "log_softmax", "normalize", "layer_norm", "Softmax")
 
 
-@repairs("model::nondeterministic-eval")
+@repairs("model::nondeterministic-eval", quiets=("model::reference-is-the-policy",))
 def nondeterministic_eval(fault: RepairTarget) -> Iterator[cst.Module]:
     """Tell dropout whether the module is in training."""
     source = fault.source

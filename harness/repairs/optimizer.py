@@ -41,7 +41,7 @@ def made_again(fault: RepairTarget) -> Iterator[cst.Module]:
         yield source.moved(statement, before=loops[-1])
 
 
-@repairs("optimizer::missing-parameters")
+@repairs("optimizer::missing-parameters", quiets=("parameters::copy-shares-memory",))
 def missing_parameters(fault: RepairTarget) -> Iterator[cst.Module]:
     """Give it the parameters of the whole model, or of the second one too."""
     source = fault.source

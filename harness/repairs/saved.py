@@ -33,7 +33,7 @@ def best_is_worst(fault: RepairTarget) -> Iterator[cst.Module]:
                 yield source.replaced(arg.value, "False" if is_true(arg) else "True")
 
 
-@repairs("saved::resumed-incompletely")
+@repairs("saved::resumed-incompletely", quiets=("schedule::warmup-never-ends",))
 def resumed_incompletely(fault: RepairTarget) -> Iterator[cst.Module]:
     """Load what was saved beside what is loaded: the optimizer's state, or the schedule's."""
     source = fault.source

@@ -32,7 +32,7 @@ def stepped_before_update(fault: RepairTarget) -> Iterator[cst.Module]:
                 yield source.moved(source.statement_of(call), after=loop or source.statement_of(step.call))
 
 
-@repairs("schedule::stepped-in-wrong-unit")
+@repairs("schedule::stepped-in-wrong-unit", quiets=("schedule::may-be-too-long", "schedule::warmup-never-ends"))
 def stepped_in_wrong_unit(fault: RepairTarget) -> Iterator[cst.Module]:
     """Step it after each update instead of after each epoch, or the other way round."""
     source = fault.source

@@ -686,6 +686,18 @@ class TrainerMade(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class MetricMonitored(Event):
+    """A callback was made that keeps the best state by a metric, or stops when it gets worse."""
+
+    of_run = True
+    callback: str
+    metric: str
+    greater: bool
+    """Whether a larger metric is better for it."""
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class EmbeddingsResized(Event):
     """A model of transformers was given room for another number of tokens."""
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from torch import nn
+
 from harness.torch_objects import share_parameters
+from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, ModelSaved, Save, StateAsked
 from harness.watch.facts.evaluations import Evaluations
@@ -67,15 +71,27 @@ class KeptStates(Recogniser):
         self._in_memory: dict[int, int] = {}
         """By the number of updates, how often a state was asked for and not saved to a file that is not called the
         best."""
+        self._untrained: Latest[tuple[weakref.ref[nn.Module], int, str | None]] = Latest()
 
     def on_state_asked(self, event: StateAsked) -> None:
-        if any(share_parameters(event.module, other) for other in self._trained.all):
+        if not any(share_parameters(event.module, other) for other in self._trained.all):
+            if event.at.updates_made:  # as of one that is built anew to go on from a file
+                self._untrained.append((weakref.ref(event.module), event.at.updates_made, event.where))
+        else:
             evaluated = {result.updates_made for result in self._evaluations.history}
             evaluated.update(made for _, values in self._reported.series for made in values)
             self._kept = {made: where for made, where in self._kept.items() if made in evaluated}
             self._kept[event.at.updates_made] = event.where
             self._in_memory = {made: self._in_memory.get(made, 0) for made in self._kept}
             self._in_memory[event.at.updates_made] += 1
+
+    def _of_trained_since(self) -> None:
+        """Count what was asked of modules before they were trained."""
+        for module, made, where in self._untrained:
+            asked = module()
+            if asked is not None and any(share_parameters(asked, other) for other in self._trained.all):
+                self._kept.setdefault(made, where)
+                self._in_memory[made] = self._in_memory.get(made, 0) + 1
 
     def on_save(self, event: Save) -> None:
         self._saved(event.at.updates_made, event.path)
@@ -89,6 +105,7 @@ class KeptStates(Recogniser):
 
     def on_end(self, event: End) -> None:
         """Who keeps the state after some evaluations and not after others keeps the best."""
+        self._of_trained_since()
         series = [each for each in self._series(event.at.updates_made) if next(iter(each.values)) in self._kept]
         if not series:
             return

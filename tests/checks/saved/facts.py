@@ -20,7 +20,7 @@ from harness.watch.checks.saved.saves import (
     StateIncomplete,
     WithoutAdapter,
 )
-from harness.watch.events import Position, TrainerMade
+from harness.watch.events import MetricMonitored, Position, TrainerMade
 from harness.watch.facts.kept_states import StatesKept
 from harness.watch.facts.model_reloads import ModelReloaded
 from harness.watch.facts.reloads import TokenizerReloaded
@@ -56,6 +56,10 @@ def saves(*states: SavedState, until: int = 7, adapted: bool = False, **about: A
     return ModelSaves(trained=trained, saves=states, **about)
 
 
+def monitored(metric: str, *, greater: bool) -> MetricMonitored:
+    return MetricMonitored("ModelCheckpoint", metric, greater, "train.py:10")
+
+
 def trainer(metric: str | None, *, greater: bool | None) -> TrainerMade:
     args = SimpleNamespace(metric_for_best_model=metric, greater_is_better=greater, load_best_model_at_end=True)
     return TrainerMade(SimpleNamespace(args=args, callback_handler=SimpleNamespace(callbacks=[])), "train.py:5")
@@ -84,6 +88,11 @@ CASES = [
     Case(BestIsWorst, trainer("eval_loss", greater=True), "greater_is_better=True: the worst checkpoint is kept"),
     Case(BestIsWorst, trainer("f1", greater=False), "greater_is_better=False: the worst checkpoint is kept"),
     Case(BestIsWorst, trainer("f1", greater=True), HELD),
+    Case(BestIsWorst, monitored("val_acc", greater=True), HELD),
+    Case(BestIsWorst, monitored("val_acc", greater=False), 'ModelCheckpoint with mode="min"'),
+    Case(BestIsWorst, monitored("val_loss", greater=False), HELD),
+    Case(BestIsWorst, monitored("val_loss", greater=True), 'ModelCheckpoint with mode="max"'),
+    Case(BestIsWorst, monitored("val_reward", greater=False), HELD),
     Case(LoadsOtherwise, ModelReloaded(path="out", apart=1e-4), HELD),
     Case(LoadsOtherwise, ModelReloaded(path="out", apart=1e-2, coarse=True), HELD),
     Case(LoadsOtherwise, ModelReloaded(path="out", misfit="size mismatch"), "out cannot be loaded in a new process"),

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
+
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.events import TrainerMade
+from harness.watch.events import MetricMonitored, TrainerMade
 from harness.watch.facts.kept_states import StatesKept
 
 LOSSES = ("loss", "error", "perplexity", "mse", "mae", "wer", "cer")
@@ -25,7 +27,8 @@ class BestIsWorst(Check):
     ## What to do
     Reverse the comparison: a lower loss is better, and a higher accuracy or F1.
 
-    With Trainer, set `greater_is_better` for the metric, or leave it out if the metric's name implies it.
+    With Trainer, set `greater_is_better` for the metric, or leave it out if the metric's name implies it. With
+    Lightning, pass `mode="max"` to `ModelCheckpoint` and `EarlyStopping` for accuracy or F1: `"min"` is their default.
 
     ## When it is right
     Keeping every state, one in every few epochs, or the best by any number that the script prints or logs is not
@@ -53,13 +56,30 @@ class BestIsWorst(Check):
         stops_early = any("EarlyStopping" in type(callback).__name__ for callback in callbacks)
         if metric is None or greater is None or not (arguments.load_best_model_at_end or stops_early):
             return NOTHING_TO_JUDGE
-        name = metric.lower().removeprefix("eval_")
-        is_loss = name.endswith(LOSSES) and not name.startswith(NEGATED)
-        is_score = any(word in name for word in SCORES) and not name.endswith(LOSSES)
-        if not (is_loss and greater) and not (is_score and not greater):
+        wrong = wrong_way(metric, greater=greater)
+        if not wrong:
             return HELD
         return Found(
             expected=f"greater_is_better={not greater} for {metric}",
             observed=f"greater_is_better={greater}: the worst checkpoint is kept",
             hint=f"Set greater_is_better={not greater}, or remove it if the metric's name implies it.",
         )
+
+    def judge_callback(self, event: MetricMonitored) -> Verdict:
+        asked, right = ("max", "min") if event.greater else ("min", "max")
+        if not wrong_way(event.metric, greater=event.greater):
+            return HELD
+        return Found(
+            expected=f'mode="{right}" for {event.metric}',
+            observed=f'{event.callback} with mode="{asked}": the worst state is taken for the best',
+            hint=f'Pass mode="{right}" to {event.callback}.',
+            where=event.where,
+        )
+
+
+def wrong_way(metric: str, *, greater: bool) -> bool:
+    """Whether a metric of this name is a loss of which a larger one is taken for better, or a score the other way."""
+    name = re.sub(r"^(eval|val|valid|validation|dev|test)[_/]", "", metric.lower())
+    is_loss = name.endswith(LOSSES) and not name.startswith(NEGATED)
+    is_score = (any(word in name for word in SCORES) or name == "acc") and not name.endswith(LOSSES)
+    return (is_loss and greater) or (is_score and not greater)
