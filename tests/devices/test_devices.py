@@ -17,6 +17,7 @@ from tests.checks.conftest import must_be_as_said
 from tests.checks.corpus import Case, all_cases
 from tests.devices.watched import WAYS, OnDevice, device_server, watch
 from tests.server import ROOT
+from tests.watch.test_teaching import SCRIPT as LANGUAGE_MODEL
 
 SCRIPT = """\
 import torch
@@ -210,6 +211,37 @@ def test_two_runs_part_where_they_do(tmp_path: Path, pytestconfig: pytest.Config
     apart = device_server(pytestconfig).run(tmp_path, "compare", "one.py", "other.py", environment=there)
     assert apart.status == 1, apart.stdout + apart.stderr
     assert "lr" in apart.stdout
+
+
+@pytest.mark.nightly
+def test_a_baseline_of_there_holds_there_and_names_another_rate(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    text, there = script("batches and model"), {"PYTHONPATH": str(ROOT)}
+    (tmp_path / "train.py").write_text(text, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[[tool.harness.training]]\nname = "small"\nscript = "train.py"\n', encoding="utf-8")
+    server = device_server(pytestconfig)
+    recorded = server.run(tmp_path, "baseline", "record", "small", environment=there)
+    assert recorded.status == 0, recorded.stdout + recorded.stderr
+    same = server.run(tmp_path, "baseline", "compare", "small", environment=there)
+    assert same.status == 0, same.stdout + same.stderr
+    (tmp_path / "train.py").write_text(text.replace("lr=1e-2", "lr=2e-2"), encoding="utf-8")
+    changed = server.run(tmp_path, "baseline", "compare", "small", environment=there)
+    assert changed.status == 1, changed.stdout + changed.stderr
+    assert "learning rate" in changed.stdout
+
+
+@pytest.mark.slow
+def test_the_tokens_that_carry_a_loss_are_those_of_the_cpu(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    shown = []
+    for name in ("second", "cpu"):
+        moved = LANGUAGE_MODEL.replace("GPT2Config(**size))", f'GPT2Config(**size)).to("{name}")')
+        moved = moved.replace("model(**batch)", f'model(**{{key: each.to("{name}") for key, each in batch.items()}})')
+        assert moved.count(f'"{name}"') == 2
+        (tmp_path / "train.py").write_text(f"from tests.devices import second\n{moved}", encoding="utf-8")
+        shown.append(device_server(pytestconfig).run(tmp_path, "tokens", "--rows", "3", "train.py"))
+    on_device, on_cpu = shown
+    assert on_device.status == on_cpu.status == 0, on_device.stderr
+    assert "  taught         4  assistant  it is paris </s>" in on_device.stdout.splitlines()
+    assert on_device.stdout == on_cpu.stdout
 
 
 # The examples of all checks
