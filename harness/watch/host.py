@@ -8,7 +8,7 @@ given and said, and what losses were computed from (:meth:`Monitor.at_hand`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from weakref import WeakMethod, ref
 
@@ -53,16 +53,16 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
     copy = _COPIES.of(tensor)
     if copy is not None:
         return copy
-    wanted = [tensor]
     beside = None if _COPIES.at_hand is None else _COPIES.at_hand()
-    for other in () if beside is None else beside():
-        if _is_brought(other) and other.device == tensor.device and _COPIES.of(other) is None:
-            wanted.append(other)
-    wanted = list({id(each): each for each in wanted}.values())
-    copies = brought(wanted)
-    for each, its in zip(wanted, copies, strict=True):
-        _COPIES.known[id(each)] = ref(each), version(each), its
-    return copies[0]
+    bring([tensor, *(other for other in (() if beside is None else beside()) if other.device == tensor.device)])
+    return _COPIES.known[id(tensor)][2]
+
+
+def bring(tensors: Iterable[torch.Tensor]) -> None:
+    """Have :func:`on_host` give these from now on without a further transfer."""
+    wanted = {id(each): each for each in tensors if _is_brought(each) and _COPIES.of(each) is None}
+    for each, copy in zip(wanted.values(), brought(list(wanted.values())), strict=True):
+        _COPIES.known[id(each)] = ref(each), version(each), copy
 
 
 def together(*tensors: torch.Tensor) -> list[torch.Tensor]:

@@ -94,8 +94,11 @@ class ClassesTrained(Recogniser):
         self._any = True
         if event.batch is None or event.input.dim() != 2 or len(event.target) > MOST_ROWS or len(self._classes) > 1:
             return
+        given = labels_of(event.batch.data)
+        if given is None or len(given) != len(event.target):
+            return
         labels = on_host(event.target)
-        if labels_of(event.batch.data) == labels.tolist():  # others are made by the script, as a contrastive loss's are
+        if given == labels.tolist():  # others are made by the script, as a contrastive loss's are
             self._classes.update(labels.tolist())
             self._rows += len(labels)
             self._where = event.where

@@ -11,10 +11,11 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from harness.torch_objects import first_values, held_by, is_distributed
+from harness.torch_objects import first_values, held_by, is_distributed, real
 from harness.watch.bounded import First
 from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, Load, Step, StepBegins
+from harness.watch.host import brought
 
 MOST_MODULES = 256
 """Modules that are looked at. Copies are of a whole network, or of a large part of it."""
@@ -88,7 +89,8 @@ class Copied:
         one, other = self.trained(), self.copy()
         if one is None or other is None:
             return None
-        return first_values(one, MOST_VALUES).float(), first_values(other, MOST_VALUES).float()
+        values = brought([real(each).flatten()[:MOST_VALUES] for each in (one, other)])
+        return values[0].float(), values[1].float()
 
     def step_begins(self) -> None:
         values, one, other = self.values(), self.trained(), self.copy()

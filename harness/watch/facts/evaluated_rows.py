@@ -96,7 +96,7 @@ class KnownTokens(Recogniser):
                 continue
             if name == "labels" or "mask" in name or "type" in name or "position" in name:
                 continue
-            ids = tensor.detach().cpu().long()
+            ids = on_host(tensor).cpu().long()
             largest = int(ids.max())
             sizes = [each.num_embeddings for each in forward.model.modules() if isinstance(each, nn.Embedding)]
             if int(ids.min()) >= 0 and largest < MOST_IDS and any(largest < size for size in sizes):

@@ -26,7 +26,7 @@ from harness.watch.events import (
     ZeroGrad,
 )
 from harness.watch.facts.losses import is_weighted, mean_loss
-from harness.watch.host import brought, on_host
+from harness.watch.host import bring, brought, on_host, together
 from harness.watch.monitor import ALWAYS_SAMPLED
 
 if TYPE_CHECKING:
@@ -156,9 +156,14 @@ class Ledger:
         """Whether parameters were changed since the latest backward pass."""
         return any(not torch.equal(probe, value) for probe, value in zip(self.probes, self.values, strict=False))
 
+    def _bring(self) -> None:
+        """Read the gradients as they are and as they were left at once."""
+        bring(each for each in (*self.after, *(p.grad for p in self.probes)) if each is not None)
+
     @property
     def as_left(self) -> bool:
         """Whether the gradients are those that the latest backward pass left, but for a factor."""
+        self._bring()
         pairs = [(p.grad, after) for p, after in zip(self.probes, self.after, strict=True) if not is_zero(after)]
         return bool(pairs) and all(_point_alike(now, after) for now, after in pairs)
 
@@ -166,6 +171,7 @@ class Ledger:
         """By what the gradients of several backward passes were divided since; None where no one number did it."""
         if len(self.unused) < 2:
             return 1.0  # nobody asks
+        self._bring()
         pairs = [(after, p.grad) for p, after in zip(self.probes, self.after, strict=True) if not is_zero(after)]
         if all(_same(after, now) for after, now in pairs):
             return 1.0
@@ -233,6 +239,7 @@ class GradientsAdded(Fact):
     clipped: bool = False
     """Whether they were clipped since the one before."""
     of_one_batch: bool = False
+    """Whether both were of one batch, where they were clipped in between."""
     """Whether both are of the same batch, as several losses are."""
 
 
@@ -400,8 +407,8 @@ class GradientLedger(Recogniser):
             ledger.scaled, ledger.scale = event.scaled, event.scale if event.scaled else 1.0
             ledger.entries.append(entry)
             if before:
-                alike = batch is not None and before[0].batch == batch
                 where = None if clipped is None else clipped.where
+                alike = clipped is not None and batch is not None and before[0].batch == batch
                 self.tell(GradientsAdded(clipped=clipped is not None, of_one_batch=alike, where=where))
 
     def _share(self, event: Backward) -> float | None:
@@ -579,7 +586,7 @@ def _point_alike(now: torch.Tensor | None, after: torch.Tensor | None) -> bool:
     """Whether one gradient is a multiple of another, as it is once it was clipped, divided or unscaled."""
     if now is None or after is None or now.shape != after.shape or now.is_sparse:
         return False
-    one, other = (real(each).flatten().double() for each in (now, after))
+    one, other = (real(each).flatten().double() for each in together(now, after))
     return bool(torch.dot(one, other) >= MIN_COSINE * one.norm() * other.norm() > 0)
 
 
@@ -589,7 +596,7 @@ def is_same_quotient(one: float, other: float, rounding: float) -> bool:
 
 def _norm(gradient: torch.Tensor | None) -> float:
     assert gradient is not None
-    return float(real(gradient).double().norm())
+    return float(real(on_host(gradient)).double().norm())
 
 
 def _copy(gradient: torch.Tensor | None) -> torch.Tensor | None:
@@ -599,4 +606,4 @@ def _copy(gradient: torch.Tensor | None) -> torch.Tensor | None:
 def _same(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
     if one is None or other is None:
         return one is other
-    return torch.equal(one, other)
+    return torch.equal(*together(one, other))

@@ -15,6 +15,7 @@ from torch import nn
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Fact, Forward
 from harness.watch.facts.next_tokens import GIVEN, IGNORED
+from harness.watch.host import on_host
 
 GENERATES = ("CausalLM", "LMHead", "ConditionalGeneration", "Seq2SeqLM")
 """What is in the name of a class of transformers, or of PEFT, whose labels are the text that it is to say."""
@@ -90,9 +91,10 @@ def labelled(forward: Forward) -> Iterator[Labelled]:
     given = next((name for name in GIVEN if name in forward.tensors), None)
     if given is None or not generates(forward.model):
         return
-    labels, tokens = forward.tensors[given].detach(), forward.tensors.get("input_ids")
+    labels, tokens = forward.tensors[given], forward.tensors.get("input_ids")
     if labels.dim() != 2 or labels.is_floating_point():
         return
+    labels = on_host(labels)
     config = getattr(forward.model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
         text = labels.masked_fill(labels == IGNORED, 0)
@@ -102,8 +104,9 @@ def labelled(forward: Forward) -> Iterator[Labelled]:
         # The first token is the target of no place; what is shifted already is by the place that says it.
         behind = labels[:, :-1] if given == "shift_labels" else labels[:, 1:]
         labels = torch.cat((torch.full_like(labels[:, :1], IGNORED), behind), dim=1)
+        tokens = on_host(tokens)
         real, where = real_tokens(forward, tokens), forward.where
-        yield Labelled(forward=forward, tokens=tokens.detach(), labels=labels, real=real, where=where)
+        yield Labelled(forward=forward, tokens=tokens, labels=labels, real=real, where=where)
 
 
 def real_tokens(forward: Forward, tokens: torch.Tensor) -> torch.Tensor:
@@ -111,4 +114,4 @@ def real_tokens(forward: Forward, tokens: torch.Tensor) -> torch.Tensor:
     mask = forward.tensors.get("attention_mask")
     if mask is None or mask.shape != tokens.shape:
         return torch.ones_like(tokens, dtype=torch.bool)
-    return mask != 0
+    return (on_host(mask) if tokens.device.type == "cpu" else mask) != 0

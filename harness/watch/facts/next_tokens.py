@@ -15,6 +15,7 @@ import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Fact, Forward, LossCall, logits_in
+from harness.watch.host import brought, on_host, together
 
 IGNORED = -100
 """The label that torch's cross-entropy leaves out, unless told otherwise."""
@@ -133,7 +134,10 @@ def _given_tokens(forward: Forward, targets: torch.Tensor) -> tuple[torch.Tensor
 
 
 def _are_these(given: torch.Tensor, targets: torch.Tensor) -> bool:
-    return given.numel() == targets.numel() and torch.equal(given.flatten(), targets.flatten())
+    if given.numel() != targets.numel():
+        return False
+    given, targets = together(given, targets)
+    return torch.equal(given.flatten(), targets.flatten())
 
 
 def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[TokenLoss]:
@@ -180,7 +184,7 @@ def _taught_within(forward: Forward, call: LossCall) -> Iterator[TokenLoss]:
             logits = by_place(call.input.detach().movedim(1, -1), tokens, time)
             if logits is None or call.target.numel() != logits.shape[:2].numel():
                 continue
-            targets = call.target.reshape(logits.shape[:2])
+            targets = on_host(call.target).reshape(logits.shape[:2])
             agrees = [_agree(tokens, targets, time, ahead, ignored) for ahead in range(MAX_AHEAD + 1)]
             for ahead, agree in enumerate(agrees):
                 if agree is not None and (ahead or agrees[1] is None):
@@ -199,7 +203,7 @@ def _taught_by_labels(forward: Forward) -> Iterator[TokenLoss]:
     given = next((name for name in GIVEN if name in forward.tensors), None)
     if tokens is None or given is None or tokens.dim() != 2 or forward.tensors[given].shape != tokens.shape:
         return
-    targets = forward.tensors[given][:, GIVEN[given] :]
+    targets = on_host(forward.tensors[given])[:, GIVEN[given] :]
     agrees = [_agree(tokens, targets, 1, ahead, IGNORED) for ahead in range(MAX_AHEAD + 1)]
     for ahead, agree in enumerate(agrees):
         if agree is not None and (ahead or agrees[1] is None):
@@ -225,9 +229,14 @@ def _placed(logits: torch.Tensor, call: LossCall, time: int) -> tuple[torch.Tens
     if given.numel() != call.target.numel() * classes:
         return None
     given = given.reshape(*shape, classes)
-    for first in range(min(2, logits.shape[time] - length + 1)):
-        if all(_same(given.select(time, at), logits.select(time, first + at)) for at in (0, length // 2, length - 1)):
-            return call.target.reshape(shape), first
+    places, firsts = (0, length // 2, length - 1), range(min(2, logits.shape[time] - length + 1))
+    said = [given.select(time, at) for at in places]
+    there = [logits.select(time, first + at) for first in firsts for at in places]
+    copies = brought([*said, *there])
+    for first in firsts:
+        begins = len(places) * (first + 1)
+        if all(map(_same, copies[: len(places)], copies[begins : begins + len(places)])):
+            return on_host(call.target).reshape(shape), first
     return None
 
 
@@ -240,7 +249,7 @@ def _agree(tokens: torch.Tensor, targets: Any, time: int, shift: int, ignored: i
     length = min(targets.shape[time], tokens.shape[time] - shift)
     if length < 1:
         return None
-    targets, tokens = targets.narrow(time, 0, length), tokens.narrow(time, shift, length)
+    targets, tokens = targets.narrow(time, 0, length), on_host(tokens).narrow(time, shift, length)
     counted = targets != ignored
     same: torch.Tensor = counted & (targets == tokens.to(targets.device))
     if (

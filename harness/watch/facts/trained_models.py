@@ -14,6 +14,7 @@ from harness.torch_objects import real, share_parameters, spread_over
 from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, FromPretrained, Load
+from harness.watch.host import brought
 
 LAST_TENSORS = 4
 """Tensors at the end of a model, its head's, whose values tell whether it was trained: any update changes them."""
@@ -84,8 +85,8 @@ class CalledModels(Recogniser):
         if number in self.since:
             return
         kind = None if number in self._trained else _kind(event.model)
-        if kind is not None and event.gradients and self._began.takes(kind):
-            self._began.setdefault(kind, _beginnings(event.model))
+        if kind is not None and event.gradients and kind not in self._began and self._began.takes(kind):
+            self._began[kind] = _beginnings(event.model)
         trained = kind is None or any(share_parameters(event.model, other) for other in self._alive)
         untrained = None if trained or kind not in self._kinds else self._origin(event.model, kind)
         self.since[number] = Called(trained, untrained, kind is None or kind in self._kinds, event.where)
@@ -128,9 +129,8 @@ def _kind(model: nn.Module) -> Kind:
 
 
 def _beginnings(model: nn.Module) -> list[torch.Tensor]:
-    return [
-        real(p).flatten()[:MOST_VALUES].to("cpu", torch.float32, copy=True) for p in spread_over(model) if not p.is_meta
-    ]
+    first = [real(p).flatten()[:MOST_VALUES] for p in spread_over(model) if not p.is_meta]
+    return [each.to(torch.float32) for each in brought(first)]
 
 
 def are_alike(one: torch.Tensor, other: torch.Tensor) -> bool:

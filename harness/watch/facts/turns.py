@@ -11,6 +11,7 @@ from harness.watch.events import BackwardBegins, End, Fact, Forward
 from harness.watch.facts.chat_templates import ChatTemplates
 from harness.watch.facts.labels_given import Labelled, real_tokens
 from harness.watch.facts.tokens import Tokens
+from harness.watch.host import on_host
 
 MIN_ROWS = 16
 """Rows none of which has the token. By reasoning: fewer may be the inside of one long text."""
@@ -126,7 +127,7 @@ class DoubledStarts(Recogniser):
         for forward in event.forwards if event.at.sampled else ():
             ids, start = forward.tensors.get("input_ids"), self._start_of(forward)
             if start is not None and forward.gradients and ids is not None and ids.dim() == 2 and ids.shape[1] > 2:
-                self._look_at(forward, ids, start, event.at.update)
+                self._look_at(forward, on_host(ids), start, event.at.update)
 
     def _start_of(self, forward: Forward) -> int | None:
         """The token that begins a text; None where there is none, or it is the padding too."""

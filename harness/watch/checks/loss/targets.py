@@ -3,6 +3,7 @@ from __future__ import annotations
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import LossCall, SignedLoss
 from harness.watch.facts.loss_inputs import RegressionTargets, TargetsIgnored
+from harness.watch.host import on_host
 
 FUNCTIONS = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
 
@@ -46,7 +47,7 @@ class TargetsNotProbabilities(Check):
             return NOTHING_TO_JUDGE
         if call.options.get("reduction") == "none" or call.options.get("weight") is not None:
             return NOTHING_TO_JUDGE
-        target = call.target.detach().float()
+        target = on_host(call.target).float()
         if not bool((target == target.round()).all()) or not bool(((target < 0) | (target > 1)).any()):
             return HELD
         return Found(
@@ -80,7 +81,7 @@ class TargetsNotSigns(Check):
     def judge(self, call: SignedLoss) -> Verdict:
         if not call.at.sampled or not call.target.numel():
             return NOTHING_TO_JUDGE
-        target = call.target.detach()
+        target = on_host(call.target)
         zeros = int((target == 0).sum())
         if not zeros or not bool(((target == 0) | (target == 1)).all()):
             return HELD
