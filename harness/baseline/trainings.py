@@ -438,17 +438,13 @@ def accept(
     The sections that were accepted come back.
 
     Raises:
-        CannotTry: there is no such section; nothing in it has changed; a check finds an error; the script has changes
-            that are not committed; or this is CI, where nobody reads what is accepted.
+        CannotTry: there is no such section; nothing in it has changed; a check finds an error; or this is CI, where
+            nobody reads what is accepted.
     """
     if unknown := [each for each in wanted if each not in (*sections(), ALL)]:
         raise CannotTry(f"a baseline has no section {unknown[0]}; they are {', '.join(sections())}, or {ALL}")
     if os.environ.get("CI"):
         raise CannotTry("nothing is accepted where CI is set: accept it on your machine, and commit the file")
-    if changes := uncommitted(folder, training):
-        raise CannotTry(
-            f"{changes} has changes that are not committed: the baseline could not say of which commit it is"
-        )
     stored = read(path, training.name)
     now = described(training, folder)
     found = verdict(training.name, stored, now)
@@ -460,8 +456,10 @@ def accept(
     if not accepted:
         raise CannotTry(f"nothing differs from the baseline of training {training.name}")
     stored.commit = commit_of(folder)
-    at = stored.commit or "no commit"
-    stored.accepted += [f"{each} at {at}: {' '.join(why.split())}" for each in accepted]
+    at = f"at {stored.commit}" if stored.commit else "at no commit"
+    if changes := uncommitted(folder, training):  # the file is to be committed with them
+        at = f"with changes to {changes} after {stored.commit or 'no commit'}"
+    stored.accepted += [f"{each} {at}: {' '.join(why.split())}" for each in accepted]
     write(path, stored, training.name)
     return accepted
 

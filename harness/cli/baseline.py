@@ -281,8 +281,8 @@ def accept(name: str, sections: tuple[str, ...], reason: str, baselines: Path | 
     Both must have the same name, recipe and hardware class. The command reports other data, weights or versions.
 
     If NAME is a [[tool.harness.training]], run its script, and accept what it does now in each SECTION, or in all that
-    differ (all). The command refuses to do so where CI is set, where a check finds an error, and where the script has
-    uncommitted changes.
+    differ (all). The command refuses to do so where CI is set, and where a check finds an error. If the script has
+    changes that are not committed, the file says so: commit it with them.
     """
     if of_scripts := _trainings((Path(name),)):
         from harness.baseline import trainings

@@ -365,11 +365,13 @@ def test_nothing_is_accepted_in_ci(runs: Runs, checkout: Path, monkeypatch: pyte
         accept(checkout, "data")
 
 
-def test_nothing_is_accepted_of_a_script_that_is_not_committed(runs: Runs, checkout: Path) -> None:
+def test_a_change_that_is_not_committed_yet_is_accepted_as_one(runs: Runs, checkout: Path) -> None:
     runs(changed(0, rows=52))
     (checkout / "train.py").write_text("import torch, sys\n")
-    with pytest.raises(CannotTry, match=r"train.py has changes that are not committed"):
-        accept(checkout, "data")
+    commit = trainings.commit_of(checkout)
+    stored = accept(checkout, "data")
+    assert stored.accepted == [f"data with changes to train.py after {commit}: fewer rows are meant"]
+    assert stored.commit == commit
 
 
 def test_a_baseline_of_another_command_is_not_compared(runs: Runs, tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ or goes, too, when it is made. The text is given calls for it, which :func:`test
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
+NAME = "second"
 MODEL, DATA = "model_on_device", "on_device"
 """What moves a model alone, and what moves tensors as well."""
 
@@ -53,6 +55,25 @@ def moved(text: str, made: str = MODEL) -> Moved:
         lines[line - 1] = (whole[:column] + words.encode() + whole[column:]).decode()
     numbers = tuple(line + before for before, line in enumerate(sorted(added)))
     return Moved("".join(lines), numbers)
+
+
+def asking(text: str) -> Moved:
+    """The script with what it asks of CUDA asked of the second device; lines keep their numbers.
+
+    A name of a device, whether there is one, how many there are, and ``.cuda()`` are mapped; streams, events and what
+    else CUDA alone has are not.
+    """
+    for old, new in FOR_CUDA:
+        text = old.sub(new, text)
+    return Moved(text)
+
+
+FOR_CUDA = [
+    (re.compile(r"""(["'])cuda(:\d+)?\1"""), rf"\1{NAME}\2\1"),
+    (re.compile(r"\btorch\.cuda\.is_available\(\)"), "True"),
+    (re.compile(r"\btorch\.cuda\.device_count\(\)"), "1"),
+    (re.compile(r"\.cuda\(\)"), f'.to("{NAME}")'),
+]
 
 
 def _counts(taken: ast.expr) -> bool:

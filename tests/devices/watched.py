@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,16 +16,22 @@ import pytest
 
 from tests.checks.corpus import Case
 from tests.devices import COMPILER
-from tests.devices.moved import DATA, MODEL, Moved, moved
+from tests.devices.moved import DATA, MODEL, Moved, asking, moved
 from tests.server import CHECKPOINT, Server, Verdict
 
-How = Literal["batches", "data", "default"]
-"""The script moves its models and batches, or all its data, too (tests.devices.moved), or all that is made lies there
-(``torch.set_default_device``)."""
+How = Literal["asked", "batches", "data", "default"]
+"""The script asks for CUDA and gets the device; it moves its models and batches, or all its data, too
+(tests.devices.moved); or all that is made lies there (``torch.set_default_device``)."""
 WAYS: tuple[How, ...] = ("batches", "data", "default")
+"""For scripts that name no device."""
 LIMIT = 40
 """Seconds after which a script that waits for another device than it has is ended."""
-MADE = {"batches": MODEL, "data": DATA}
+CHANGED: Mapping[How, Callable[[str], Moved]] = {
+    "asked": asking,
+    "batches": partial(moved, made=MODEL),
+    "data": partial(moved, made=DATA),
+    "default": Moved,
+}
 
 _SERVER = pytest.StashKey[Server]()
 
@@ -53,7 +61,7 @@ class OnDevice:
 
 def watch(server: Server, case: Case, how: How, *options: str) -> OnDevice:
     """``harness check`` of a case's script on the device. Its findings name the lines of the script as it was."""
-    changed = moved(case.text, MADE[how]) if how in MADE else Moved(case.text)
+    changed = CHANGED[how](case.text)
     with tempfile.TemporaryDirectory(dir=server.folder) as name:
         folder = Path(name)
         (folder / case.script).write_text(changed.text, encoding="utf-8")
