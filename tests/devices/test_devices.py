@@ -260,7 +260,10 @@ SEEN_OTHERWISE = {
 }
 """By example, why something else is found than on the CPU."""
 
-EXAMPLES = [case for case in all_cases() if case.kind in ("bad", "good") and case.processes == 1]
+OF_ONE_PROCESS = [case for case in all_cases() if case.processes == 1]
+EXAMPLES = [case for case in OF_ONE_PROCESS if case.kind in ("bad", "good")]
+ASKING = [case for case in OF_ONE_PROCESS if case.kind not in ("bad", "good") and "cuda" in case.text]
+"""Scripts of the corpus, right and with a bug, that ask whether there is CUDA."""
 
 
 def name_of(case: Case) -> str:
@@ -268,7 +271,7 @@ def name_of(case: Case) -> str:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("case", [pytest.param(case, id=name_of(case)) for case in EXAMPLES])
+@pytest.mark.parametrize("case", [pytest.param(case, id=name_of(case)) for case in [*EXAMPLES, *ASKING]])
 def test_an_example_is_found_there_as_on_the_cpu(case: Case, pytestconfig: pytest.Config) -> None:
     if case.needed:
         pytest.skip(f"needs {' or '.join(case.needed)}")
