@@ -250,11 +250,16 @@ def test_the_tokens_that_carry_a_loss_are_those_of_the_cpu(tmp_path: Path, pytes
 NEW_PARAMETERS = "on this kind of device a module that is moved gets new parameters, on a GPU it keeps its own"
 NOT_FOLLOWED = "a permutation is not followed to the device that it is moved to"
 SEEN_OTHERWISE = {
+    "mode::training-in-eval-mode/custom_backbone_in_eval_mode_while_frozen": NEW_PARAMETERS,
     "model::evaluated-untrained/bad.py": NEW_PARAMETERS,
+    "model::evaluated-untrained/raw_torch_evaluates_a_new_model": NEW_PARAMETERS,
+    "optimizer::missing-parameters/custom_frozen_backbone_left_out_of_the_optimizer": NEW_PARAMETERS,
     "parameters::adapter-frozen/bad.py": NEW_PARAMETERS,
     "parameters::adapter-frozen/good.py": NEW_PARAMETERS,
+    "parameters::frozen-changed/custom_low_rank_adapters": NEW_PARAMETERS,
     "parameters::new-head-frozen/bad.py": NEW_PARAMETERS,
     "weights::initialised-again/bad.py": NEW_PARAMETERS,
+    "weights::initialised-again/functions_resets_what_was_loaded": NEW_PARAMETERS,
     "rows::shuffled-apart/bad.py": NOT_FOLLOWED,
     "rows::shuffled-apart/good.py": NOT_FOLLOWED,
 }

@@ -8,11 +8,12 @@ from weakref import ReferenceType, ref
 import torch
 from torch import nn
 
-from harness.watch.bounded import FirstByKey
+from harness.watch.bounded import FirstByKey, Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, Scored, ScoredInGraph
 from harness.watch.facts.modes import FirstForward, Modes
 from harness.watch.facts.row_dimension import largest, row_bytes
+from harness.watch.host import together
 
 MIN_ROUNDS = 2
 """Times that a tensor must have been scored, with updates in between: by reasoning, once may be a look."""
@@ -99,6 +100,8 @@ class EvaluationsByHand(Recogniser):
         """Rows of batches that a model was trained on, as far as they were looked at, by its number."""
         self._latest: tuple[int, _Evaluated] | None = None
         """The latest forward, and what it was given."""
+        self._given = Latest[tuple[int, torch.Tensor]](most=2)
+        """The latest forwards by number, since a backward pass, and what they were given."""
         self._scored = 0
         """The number of the latest that was scored."""
         self._differentiates = False
@@ -132,6 +135,7 @@ class EvaluationsByHand(Recogniser):
 
     def on_backward(self, event: Backward) -> None:
         self._differentiates = True
+        self._given.clear()
         for forward in event.forwards:
             if forward.gradients:
                 self._look_at_graph(forward, trained=forward.number in event.reached)
@@ -167,6 +171,7 @@ class EvaluationsByHand(Recogniser):
         given = largest(event)
         if given is None or given.dim() < 2 or not active:
             return
+        self._given.append((event.number, given.detach()))
         base = _base(given)
         place = given.shape, given.stride(), int(given.storage_offset())
         key = self.monitor.number_of(event.model), id(base), place
@@ -191,6 +196,7 @@ class EvaluationsByHand(Recogniser):
         if self._latest is None or self._latest[0] != forward.number:
             return
         seen = self._latest[1]
+        seen.left_out = seen.left_out or self._is_asked_again()
         self._scored = forward.number
         if (line := self._keep(forward, self._lines, seen.first)) is not None:
             line.left_out = line.left_out or by_row or seen.left_out
@@ -198,6 +204,13 @@ class EvaluationsByHand(Recogniser):
             seen.rounds.add(self.monitor.updates_made)
             if len(seen.rounds) == MIN_ROUNDS:
                 self._tell_of(self._unseen(seen))
+
+    def _is_asked_again(self) -> bool:
+        """Whether the call before was given the same rows, which were moved to a device anew, and was not scored."""
+        if len(self._given) < 2 or self._given[0][0] == self._scored:
+            return False
+        before, now = (given for _, given in self._given)
+        return before.shape == now.shape and before.device == now.device and torch.equal(*together(before, now))
 
     def _keep(
         self, forward: Forward, lines: FirstByKey[tuple[int, str | None], _ScoringLine], first: FirstForward
