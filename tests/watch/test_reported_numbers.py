@@ -466,3 +466,25 @@ def test_a_page_says_by_which_formula_a_number_comes() -> None:
     with describing() as found:
         run("loss of the rows")
     assert found.facts["metric.reported.loss.by_bits"] == "means-by-targets"
+
+
+def test_a_training_loss_that_is_printed_and_logged_is_the_mean_since_the_time_before() -> None:
+    torch.manual_seed(0)
+    rows, labels = torch.randn(96, 6), torch.randint(2, (96,))
+    model = nn.Linear(6, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with describing() as found:
+        total = in_all = 0.0
+        for number, (x, y) in enumerate(DataLoader(TensorDataset(rows, labels), batch_size=8), start=1):
+            loss = functional.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total, in_all = total + loss.item(), in_all + loss.item()
+            if number % 4 == 0:
+                for digits in (4, 12):
+                    print(f"loss {total / 4:.{digits}f}")
+                total = 0.0
+        print(f"train_loss {in_all / 12:.8f}")
+    assert found.facts["metric.reported.loss.by_bits"] == "training-mean:report"
+    assert str(found.facts["metric.reported.train_loss.by_bits"]).startswith("training-mean:")

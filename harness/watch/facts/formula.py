@@ -16,6 +16,7 @@ TRAINED = {
     "batch": "of the latest batch",
     "pass": "of the pass",
     "report": "since the last report",
+    "training": "of the training",
 }
 """Which batches of the training a formula is over."""
 

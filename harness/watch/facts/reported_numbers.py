@@ -327,7 +327,9 @@ class NumberSeries:
     name: str
     where: str | None
     before: _Training = field(default_factory=_Training)
-    """The training losses until it was reported last."""
+    """The training losses until it was reported the time before."""
+    latest: _Training = field(default_factory=_Training)
+    """Those until it was reported last."""
     value: float = 0.0
     rounds: list[Round] = field(default_factory=list)
     series: dict[int, Number] = field(default_factory=dict)
@@ -502,8 +504,9 @@ class ReportedNumbers(Recogniser):
             if len(place.table) > 1:
                 self._tables[id(place)] = place
             place.moment = self._moment
-            since = list(self._in_all.since(place.before).values("report"))
-            place.before = self._in_all
+            if self._in_all != place.latest:  # else it is said twice, as printed and to a log
+                place.before, place.latest = place.latest, self._in_all
+            since = [*self._in_all.since(place.before).values("report"), *self._in_all.values("training")]
             place.rounds.append(judged(number, known._replace(trained=[*known.trained, *since])))
         if slots:
             self._by_line.clear()
