@@ -85,7 +85,8 @@ def measured(axis: str, size: float, options: Mapping[str, float]) -> dict[str, 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shares = folder / "shares.json"
-        sides = {"unwatched": [*python, *loop], "watched": [*python, "-m", "harness", "check", "--full", *loop]}
+        check = ("check", "--in-place", "--full", *loop)  # its result is to stay
+        sides = {"unwatched": [*python, *loop], "watched": [*python, "-m", "harness", *check]}
         runs: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
         start = time.monotonic()
         for number in range(ROUNDS):
@@ -94,7 +95,7 @@ def measured(axis: str, size: float, options: Mapping[str, float]) -> dict[str, 
             if time.monotonic() - start > ENOUGH:
                 break
         if axis != "ranks":
-            started([*python, "-m", "scripts.scale.clocked", str(shares), "check", "--full", *loop], folder)
+            started([*python, "-m", "scripts.scale.clocked", str(shares), *check], folder)
         slowest = json.loads(shares.read_text()) if shares.exists() else {}
     return {
         "size": size,
