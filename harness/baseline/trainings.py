@@ -456,9 +456,8 @@ def accept(
     if not accepted:
         raise CannotTry(f"nothing differs from the baseline of training {training.name}")
     stored.commit = commit_of(folder)
-    at = f"at {stored.commit}" if stored.commit else "at no commit"
-    if changes := uncommitted(folder, training):  # the file is to be committed with them
-        at = f"with changes to {changes} after {stored.commit or 'no commit'}"
+    at, changes = stored.commit or "no commit", uncommitted(folder, training)
+    at = f"with changes to {changes} after {at}" if changes else f"at {at}"  # the file is committed with them
     stored.accepted += [f"{each} {at}: {' '.join(why.split())}" for each in accepted]
     write(path, stored, training.name)
     return accepted

@@ -100,8 +100,8 @@ class EvaluationsByHand(Recogniser):
         """Rows of batches that a model was trained on, as far as they were looked at, by its number."""
         self._latest: tuple[int, _Evaluated] | None = None
         """The latest forward, and what it was given."""
-        self._given = Latest[tuple[int, torch.Tensor]](most=2)
-        """The latest forwards by number, since a backward pass, and what they were given."""
+        self._given = Latest[tuple[int, int, torch.Tensor]](most=2)
+        """The latest forwards since a backward pass: their numbers, those of their models, and what they were given."""
         self._scored = 0
         """The number of the latest that was scored."""
         self._differentiates = False
@@ -171,7 +171,7 @@ class EvaluationsByHand(Recogniser):
         given = largest(event)
         if given is None or given.dim() < 2 or not active:
             return
-        self._given.append((event.number, given.detach()))
+        self._given.append((event.number, self.monitor.number_of(event.model), given.detach()))
         base = _base(given)
         place = given.shape, given.stride(), int(given.storage_offset())
         key = self.monitor.number_of(event.model), id(base), place
@@ -206,10 +206,12 @@ class EvaluationsByHand(Recogniser):
                 self._tell_of(self._unseen(seen))
 
     def _is_asked_again(self) -> bool:
-        """Whether the call before was given the same rows, which were moved to a device anew, and was not scored."""
-        if len(self._given) < 2 or self._given[0][0] == self._scored:
+        """Whether the model was given the same rows in the call before, moved to a device anew, and was not scored."""
+        if len(self._given) < 2:
             return False
-        before, now = (given for _, given in self._given)
+        (number, model, before), (_, of, now) = self._given
+        if number == self._scored or model != of:
+            return False
         return before.shape == now.shape and before.device == now.device and torch.equal(*together(before, now))
 
     def _keep(

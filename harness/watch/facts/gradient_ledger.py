@@ -239,8 +239,7 @@ class GradientsAdded(Fact):
     clipped: bool = False
     """Whether they were clipped since the one before."""
     of_one_batch: bool = False
-    """Whether both were of one batch, where they were clipped in between."""
-    """Whether both are of the same batch, as several losses are."""
+    """Whether both are of the same batch, as several losses are; asked where they were clipped in between."""
 
 
 class GradientsClipped(Fact):

@@ -72,10 +72,12 @@ class KeptStates(Recogniser):
         """By the number of updates, how often a state was asked for and not saved to a file that is not called the
         best."""
         self._untrained: Latest[tuple[weakref.ref[nn.Module], int, str | None]] = Latest()
+        """The same of models that were evaluated, but not trained yet, as one that is built anew to go on from a
+        file."""
 
     def on_state_asked(self, event: StateAsked) -> None:
         if not any(share_parameters(event.module, other) for other in self._trained.all):
-            if event.at.updates_made:  # as of one that is built anew to go on from a file
+            if any(share_parameters(event.module, forward.model) for forward in self.monitor.forwards[-1:]):
                 self._untrained.append((weakref.ref(event.module), event.at.updates_made, event.where))
         else:
             evaluated = {result.updates_made for result in self._evaluations.history}

@@ -15,7 +15,7 @@ import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Fact, Forward, LossCall, logits_in
-from harness.watch.host import brought, on_host, together
+from harness.watch.host import on_host, together
 
 IGNORED = -100
 """The label that torch's cross-entropy leaves out, unless told otherwise."""
@@ -153,7 +153,7 @@ def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[
         for ahead, agree in enumerate(agrees[:1] if are_targets else agrees):
             if agree is not None and (ahead or agrees[1] is None):  # rows of one token each agree with all shifts
                 counted = torch.zeros_like(tokens, dtype=torch.bool)
-                counted.narrow(time, first, agree.shape[time]).copy_(agree)
+                counted.narrow(time, first, agree.shape[time]).copy_(agree, non_blocking=True)
                 yield TokenLoss(forward, call, tokens, time, ahead, counted, first)
 
 
@@ -189,7 +189,7 @@ def _taught_within(forward: Forward, call: LossCall) -> Iterator[TokenLoss]:
             for ahead, agree in enumerate(agrees):
                 if agree is not None and (ahead or agrees[1] is None):
                     counted = torch.zeros_like(tokens, dtype=torch.bool)
-                    counted.narrow(time, 0, agree.shape[time]).copy_(agree)
+                    counted.narrow(time, 0, agree.shape[time]).copy_(agree, non_blocking=True)
                     yield TokenLoss(forward, call, tokens, time, ahead, counted)
 
 
@@ -208,7 +208,7 @@ def _taught_by_labels(forward: Forward) -> Iterator[TokenLoss]:
     for ahead, agree in enumerate(agrees):
         if agree is not None and (ahead or agrees[1] is None):
             counted = torch.zeros_like(tokens, dtype=torch.bool)
-            counted[:, : agree.shape[1]] = agree
+            counted[:, : agree.shape[1]].copy_(agree, non_blocking=True)
             yield TokenLoss(forward, None, tokens, 1, ahead, counted)
 
 
@@ -229,19 +229,17 @@ def _placed(logits: torch.Tensor, call: LossCall, time: int) -> tuple[torch.Tens
     if given.numel() != call.target.numel() * classes:
         return None
     given = given.reshape(*shape, classes)
-    places, firsts = (0, length // 2, length - 1), range(min(2, logits.shape[time] - length + 1))
-    said = [given.select(time, at) for at in places]
-    there = [logits.select(time, first + at) for first in firsts for at in places]
-    copies = brought([*said, *there])
-    for first in firsts:
-        begins = len(places) * (first + 1)
-        if all(map(_same, copies[: len(places)], copies[begins : begins + len(places)])):
+    places = (0, length // 2, length - 1)
+    for first in range(min(2, logits.shape[time] - length + 1)):
+        alike = [_same(given.select(time, at), logits.select(time, first + at)) for at in places]
+        if bool(torch.stack(alike).all()):  # of which a script waits once
             return on_host(call.target).reshape(shape), first
     return None
 
 
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and torch.allclose(one.float(), other.float(), rtol=1e-6, atol=1e-6)
+def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """(): whether numbers of one shape are the same but for rounding."""
+    return torch.isclose(one.float(), other.float(), rtol=1e-6, atol=1e-6).all()
 
 
 def _agree(tokens: torch.Tensor, targets: Any, time: int, shift: int, ignored: int) -> torch.Tensor | None:

@@ -9,11 +9,14 @@ from harness.watch.facts.kept_states import StatesKept
 LOSSES = ("loss", "error", "perplexity", "mse", "mae", "wer", "cer")
 """How the names of metrics end that are better when they are smaller."""
 
+LOSS = rf"({'|'.join(LOSSES[:-2])})$|(^|[^a-z])({'|'.join(LOSSES[-2:])})$"
+"""A name that ends so: the last two are words of their own, as power and soccer end otherwise."""
+
 SCORES = ("accuracy", "f1", "precision", "recall", "matthews", "auc", "bleu")
 """What is in the names of metrics that are better when they are larger."""
 
-NEGATED = ("neg", "minus")
-"""How the names of losses begin that are better when they are larger."""
+NEGATED = ("neg", "minus", "d_", "disc", "critic")
+"""How the names of losses begin that may be better when they are larger; the last are those of an adversary."""
 
 
 class BestIsWorst(Check):
@@ -56,8 +59,7 @@ class BestIsWorst(Check):
         stops_early = any("EarlyStopping" in type(callback).__name__ for callback in callbacks)
         if metric is None or greater is None or not (arguments.load_best_model_at_end or stops_early):
             return NOTHING_TO_JUDGE
-        wrong = wrong_way(metric, greater=greater)
-        if not wrong:
+        if not wrong_way(metric, greater=greater):
             return HELD
         return Found(
             expected=f"greater_is_better={not greater} for {metric}",
@@ -80,6 +82,6 @@ class BestIsWorst(Check):
 def wrong_way(metric: str, *, greater: bool) -> bool:
     """Whether a metric of this name is a loss of which a larger one is taken for better, or a score the other way."""
     name = re.sub(r"^(eval|val|valid|validation|dev|test)[_/]", "", metric.lower())
-    is_loss = name.endswith(LOSSES) and not name.startswith(NEGATED)
+    is_loss = bool(re.search(LOSS, name)) and not name.startswith(NEGATED)
     is_score = (any(word in name for word in SCORES) or name == "acc") and not name.endswith(LOSSES)
     return (is_loss and greater) or (is_score and not greater)
