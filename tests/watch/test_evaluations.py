@@ -58,7 +58,9 @@ def step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
 # In train mode
 
 
-def evaluates(*, calls_eval: bool, epochs: int, samples: int = 1, training_rows: bool = False) -> None:
+def evaluates(
+    *, calls_eval: bool, epochs: int, samples: int = 1, training_rows: bool = False, anew: bool = False
+) -> None:
     inputs, labels, unseen, true = data()
     if training_rows:
         unseen, true = inputs, labels
@@ -72,7 +74,7 @@ def evaluates(*, calls_eval: bool, epochs: int, samples: int = 1, training_rows:
             model.eval()
         with torch.no_grad():
             for part, expected in zip(unseen.split(30), true.split(30), strict=True):
-                logits = torch.stack([model(part) for _ in range(samples)]).mean(dim=0)
+                logits = torch.stack([model(part.clone() if anew else part) for _ in range(samples)]).mean(dim=0)
                 (logits.argmax(dim=1) == expected).float().mean()
 
 
@@ -84,6 +86,8 @@ def test_an_evaluation_in_train_mode(epochs: int) -> None:
 
 def test_samples_and_training_rows_in_train_mode_are_right() -> None:
     assert found(lambda: evaluates(calls_eval=False, epochs=3, samples=5)) == set()
+    assert found(lambda: evaluates(calls_eval=False, epochs=3, samples=5, anew=True)) == set()
+    assert found(lambda: evaluates(calls_eval=False, epochs=3, anew=True)) == {"mode::evaluation-in-train-mode"}
     assert found(lambda: evaluates(calls_eval=False, epochs=3, training_rows=True)) == set()
 
 
