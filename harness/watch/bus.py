@@ -184,10 +184,11 @@ class Bus:
     def recogniser(self, kind: type[KnownListener]) -> KnownListener:
         """The recogniser of this class: the same one for all, made when the first needs it."""
         if kind not in self._recognisers:
-            self._recognisers[kind] = self.add(kind)
-            known = list(self._recognisers.values())
-            for listeners in self._told.values():  # recognisers first; the sort keeps the order of their making
-                listeners.sort(key=lambda pair: pair[0] not in known)
+            self._recognisers[kind] = made = self.add(kind)
+            known = set(self._recognisers.values())
+            for event in {event for event, _ in made.subscriptions()}:
+                # Recognisers first; the sort keeps the order of their making.
+                self._told[event].sort(key=lambda pair: pair[0] not in known)
         recogniser = self._recognisers[kind]
         if self._making:
             self._making[-1].append(recogniser)
