@@ -385,10 +385,15 @@ class SchedulerLedger(Recogniser):
         if len(there) > len(self._seen):
             inner = {id(each) for scheduler in there for each in getattr(scheduler, "_schedulers", ())}
             for scheduler in there:
-                if id(scheduler) not in inner:
+                if id(scheduler) not in inner and self._may_be_of_this_loop(scheduler, optimizer):
                     self._of(scheduler)
         seen = list(self._seen.items())
         return [each for scheduler, each in seen if share_groups(getattr(scheduler, "optimizer", None), optimizer)]
+
+    def _may_be_of_this_loop(self, scheduler: Any, optimizer: Optimizer) -> bool:
+        """One that was there before the watch may be another loop's, and is asked for its plan only if it is not."""
+        made_here = self.monitor.schedulers.get(scheduler) is not None
+        return made_here or share_groups(getattr(scheduler, "optimizer", None), optimizer)
 
     def on_pass_ends(self, event: PassEnds) -> None:
         ended, training = event.of, self.training
