@@ -2,6 +2,6 @@
 
 from importlib.metadata import entry_points
 
-pytest_plugins = ["tests.rings", "tests.budget"]
+pytest_plugins = ["tests.rings", "tests.impact", "tests.budget"]
 if not any(entry_point.value == "full_training_harness" for entry_point in entry_points(group="pytest11")):
     pytest_plugins.append("full_training_harness")

@@ -76,16 +76,18 @@ class Budget:
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.tests: Counter[str] = Counter()
-        self.each: dict[str, float] = {}
+        self.each: dict[str, tuple[float, float]] = {}
+        self.wall: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.wall[report.nodeid] += report.duration
         for name, value in report.user_properties if report.when == "teardown" else ():
             if name.endswith(CPU):
                 assert isinstance(value, float)
                 kind = name.removesuffix(CPU) + kind_of(report.nodeid)
                 self.seconds[kind] += value
                 self.tests[kind] += 1
-                self.each[report.nodeid] = value
+                self.each[report.nodeid] = value, round(self.wall[report.nodeid], 3)
 
     def recorded(self, table: dict[str, Any], calibrated: float) -> dict[str, float]:
         """The seconds of each kind of these rings, as this machine would have taken them."""

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import ast
 import os
+import random
 import re
+import secrets
 import shlex
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ MOST_WORKERS = 8
 FEW = 20
 """From so many files or tests on, workers are worth waiting for."""
 
+TOGETHER = pytest.StashKey[str]()
+"""Of a test: by what name others share a fork with it (:mod:`tests.server`), so that what one leaves may reach them."""
+
 COLLECTED = pytest.StashKey[list[pytest.Item]]()
 """All tests that were collected, those that were left out too."""
 
@@ -37,6 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.getgroup("rings").addoption(
         "--skipped-to", metavar="FILE", type=Path, help="write the names of the tests that were skipped, one a line"
+    )
+    parser.getgroup("rings").addoption(
+        "--shuffled", metavar="SEED", help="run the tests that share a fork in the order that a former run has printed"
     )
 
 
@@ -71,9 +79,17 @@ def is_wanted(item: pytest.Item, markexpr: str, part: tuple[int, int] | None) ->
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nightly: measures rather than guards; left out unless -m names it")
+    given = getattr(config, "workerinput", {}).get("shuffled", config.getoption("shuffled"))
+    config.option.shuffled = given or secrets.token_hex(4)
     if not _measures(config):
         # Session without a core of their own wait for each other; a benchmark is of the threads that it is asked for.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """A worker collects the tests in the order in which the others do."""
+    node.workerinput["shuffled"] = node.config.option.shuffled
 
 
 def _measures(config: pytest.Config) -> bool:
@@ -114,8 +130,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if all("::" in each for each in config.args) or config.getoption("benchmark_only", False):  # asked for
         return
     wanted = [each for each in items if is_wanted(each, config.option.markexpr, config.getoption("nightly_part"))]
-    config.hook.pytest_deselected(items=[each for each in items if each not in set(wanted)])
-    items[:] = wanted
+    kept = set(wanted)
+    config.hook.pytest_deselected(items=[each for each in items if each not in kept])
+    items[:] = shuffled(wanted, config.getoption("shuffled"))
+
+
+def shuffled(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
+    """The tests, of which those that share a fork follow on one another where their first was, in a random order."""
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        groups.setdefault(item.stash.get(TOGETHER, ""), []).append(item)
+    firsts = {name: group[0] for name, group in groups.items() if name}
+    ordered: list[pytest.Item] = []
+    for item in items:
+        name = item.stash.get(TOGETHER, "")
+        if not name:
+            ordered.append(item)
+        elif item is firsts[name]:
+            ordered += random.Random(f"{seed} {name}").sample(groups[name], len(groups[name]))
+    return ordered
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"tests that share a fork: --shuffled {config.getoption('shuffled')}"
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

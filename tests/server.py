@@ -38,6 +38,18 @@ PATIENCE = 120
 """Seconds after which a script is ended."""
 
 
+MEMORY, ROOM = "/dev/shm", 2**30
+"""Where many systems keep files in memory, and the bytes that must be free there."""
+
+
+def in_memory() -> str | None:
+    """A folder in memory, where thousands of small files and links cost nothing; None where there is none."""
+    with suppress(OSError):
+        if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
+            return MEMORY
+    return None
+
+
 @dataclass(frozen=True)
 class Done:
     """How a command ended."""
@@ -83,7 +95,7 @@ class Server:
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None, imports: Sequence[str] = ()) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="corpus-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="corpus-", dir=in_memory()))
         self.data, self.checkpoint = self.folder / "data", self.folder / "checkpoint"
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", **(environment or {})}
         self._process = subprocess.Popen(
@@ -105,16 +117,18 @@ class Server:
         environment: Mapping[str, str] | None = None,
         constants: Sequence[tuple[str, str, float]] = (),
         sources: Mapping[str, str] | None = None,
+        together: str = "",
     ) -> Done:
         """``harness``, or the command that is ``main`` of another module, with these arguments, in this folder.
 
-        In several processes it is started as torchrun does.
+        In several processes it is started as torchrun does. Commands that are run ``together``, by a common name, are
+        so in one fork, one after the other, until there is a command without it.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         job: dict[str, object] = {"folder": str(folder), "arguments": arguments, "program": program}
         job |= {"limit": limit, "processes": processes, "environment": environment or {}, "constants": constants}
-        job["sources"] = sources or {}
+        job |= {"sources": sources or {}, "together": together}
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         return Done(**json.loads(self._process.stdout.readline()))
@@ -124,8 +138,12 @@ class Server:
         case: Case,
         constants: Sequence[tuple[str, str, float]] = (),
         sources: Mapping[str, str] | None = None,
+        together: str = "",
     ) -> Verdict:
-        """``harness check`` of a case's script, with other constants in some modules, and other sources of some."""
+        """``harness check`` of a case's script, with other constants in some modules, and other sources of some.
+
+        ``together`` is as in :meth:`run`; a case that asks for several processes is alone.
+        """
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             folder = Path(name)
             (folder / case.script).write_text(case.text, encoding="utf-8")
@@ -138,6 +156,7 @@ class Server:
                 environment=case.environment,
                 constants=constants,
                 sources=sources,
+                together="" if case.processes > 1 else together,
             )
             return Verdict.of(folder / "found.json", done)
 
@@ -301,28 +320,57 @@ def _take(module: str, source: str) -> None:
                     setattr(there[name], inner, function)
 
 
-def _do(job: dict[str, Any], output: Path, errors: Path, reloads: str) -> int:
-    """The status of a job, whose words go to two files."""
-    limit, processes, environment = (job.pop(name) for name in ("limit", "processes", "environment"))
+class _Jobs:
+    """Does jobs in forks of this process, whose words go to two files of a folder."""
 
-    def work() -> int | None:
+    def __init__(self, work: Path, reloads: str) -> None:
+        self.output, self.errors = work / "stdout", work / "stderr"
+        self._temporary, self._reloads = str(work / "tmp"), reloads
+        self._sequel: tuple[str, forks.Sequel] | None = None
+
+    def do(self, job: dict[str, Any]) -> int:
+        """The exit status of a job."""
+        limit, together = job.pop("limit"), job.pop("together")
+        if self._sequel and self._sequel[0] != together:
+            self.end()
+        if together:
+            return self._next(together, job, limit)
+        each = forks.fork(lambda: self._work(job), limit=limit)
+        try:
+            return each.wait()
+        finally:
+            end_group(each.pid)
+
+    def _next(self, together: str, job: dict[str, Any], limit: int) -> int:
+        if not self._sequel:
+            self._sequel = together, forks.Sequel(self._work)
+        status, further = self._sequel[1].do(job, limit)
+        if not further:
+            self.end()
+        return status
+
+    def end(self) -> None:
+        if self._sequel:
+            self._sequel[1].end()
+            self._sequel = None
+
+    def _work(self, job: dict[str, Any]) -> int | None:
+        """In the fork."""
         from harness.starts import isolated
         from harness.watch import reload
 
+        for number, file in enumerate((self.output, self.errors), start=1):
+            opened = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            os.dup2(opened, number)
+            os.close(opened)
         isolated.__dict__["afterwards"] = lambda *_: nullcontext()  # the server removes its folders
-        reload.started = partial(_reloading, reloads)  # type: ignore[attr-defined, assignment]
-        forks.set_environment({"TMPDIR": str(output.parent / "tmp"), **environment})
+        reload.started = partial(_reloading, self._reloads)  # type: ignore[attr-defined, assignment]
+        processes, environment = job.pop("processes"), job.pop("environment")
+        forks.set_environment({"TMPDIR": self._temporary, **environment})
         tempfile.tempdir = None  # what a library asked for when it was imported
         if processes > 1:
             return forks.as_ranks(lambda: _command(**job), processes)
         return _command(**job)  # type: ignore[func-returns-value]
-
-    with output.open("ab") as out, errors.open("ab") as err:
-        each = forks.fork(work, streams=(out.fileno(), err.fileno()), limit=limit)
-    try:
-        return each.wait()
-    finally:
-        end_group(each.pid)
 
 
 def serve(work: Path, imports: Sequence[str] = ()) -> None:
@@ -330,22 +378,24 @@ def serve(work: Path, imports: Sequence[str] = ()) -> None:
     (work / "tmp").mkdir()
     forks.fork(lambda: make_data(work / "data")).wait()
     forks.fork(lambda: make_checkpoint(work / "checkpoint")).wait()
-    output, errors, reloads = work / "stdout", work / "stderr", str(work / "reloads")
-    reloading = forks.fork(lambda: serve_reloads(reloads))
+    reloads = str(work / "reloads")
+    reloading, jobs = forks.fork(lambda: serve_reloads(reloads)), _Jobs(work, reloads)
     try:
-        _serve_jobs(output, errors, reloads)
+        _serve_jobs(jobs)
     finally:
+        jobs.end()
         end_group(reloading.pid)
 
 
-def _serve_jobs(output: Path, errors: Path, reloads: str) -> None:
+def _serve_jobs(jobs: _Jobs) -> None:
     for line in sys.stdin:
         job, began = json.loads(line), time.perf_counter()
-        status = _do(job, output, errors, reloads)
-        texts = {name: file.read_text(errors="replace") for name, file in (("stdout", output), ("stderr", errors))}
+        status = jobs.do(job)
+        texts = {}
+        for name, file in (("stdout", jobs.output), ("stderr", jobs.errors)):
+            texts[name] = file.read_text(errors="replace") if file.exists() else ""
+            file.unlink(missing_ok=True)
         print(json.dumps({"status": status, **texts, "seconds": time.perf_counter() - began}), flush=True)
-        output.unlink()
-        errors.unlink()
 
 
 if __name__ == "__main__":

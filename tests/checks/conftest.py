@@ -1,6 +1,9 @@
 """One test for each example and edited script of a check's folder: ``pytest tests/checks/gradients/not-cleared``.
 
 Its two examples guard every change, beside the facts that are made by hand; what else is in it is nightly.
+
+What guards every change is run in one fork for a family, one after another. What is nightly, and there those examples
+once more, runs in a fork of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import pytest
 
 from scripts.detection import DETECTION, KINDS, found_in, line_of
 from tests.checks.corpus import Case, all_cases, cases_of
+from tests.rings import TOGETHER
 from tests.server import Verdict, server_of
 from tests.versions import installed
 
@@ -45,29 +49,37 @@ class CheckFolder(pytest.File):
     """The folder of a check."""
 
     def collect(self) -> Iterable[pytest.Item]:
+        family = self.path.parent.parent.name
         for case in cases_of(self.path.parent):
-            item = CaseItem.from_parent(self, name=case.name, case=case)
+            together = case.guards and case.processes == 1 and not case.environment
+            item = CaseItem.from_parent(self, name=case.name, case=case, together=family if together else "")
             if not case.guards:
                 item.add_marker("nightly")
-            elif case.processes > 1 or case.environment:
+            elif not together:
                 item.add_marker("slow")
             if case.processes > 1:
                 item.add_marker("distributed")
             yield item
+            if together:
+                alone = CaseItem.from_parent(self, name=f"{case.name}-alone", case=case)
+                alone.add_marker("nightly")
+                yield alone
 
 
 class CaseItem(pytest.Item):
     """One script is watched, and what is found is what must be."""
 
-    def __init__(self, *, case: Case, **kwargs: object) -> None:
+    def __init__(self, *, case: Case, together: str = "", **kwargs: object) -> None:
         super().__init__(**kwargs)  # type: ignore[arg-type]
-        self.case = case
+        self.case, self.together = case, together
+        if together:
+            self.stash[TOGETHER] = together
 
     def runtest(self) -> None:
         case = self.case
         if case.needed:
             pytest.skip(f"needs {' or '.join(case.needed)}")
-        must_be_as_said(case, server_of(self.config).watch(case))
+        must_be_as_said(case, server_of(self.config).watch(case, together=self.together))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, f"{self.case.check}: {self.name}"

@@ -20,7 +20,7 @@ def test_same_seed_same_weights() -> None:
     assert all(torch.equal(tensor, second.state_dict()[name]) for name, tensor in first.state_dict().items())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_learns() -> None:
     _, begun = pretrain.pretrain(2)
     _, trained = pretrain.pretrain(50)

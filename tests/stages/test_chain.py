@@ -100,7 +100,7 @@ def test_checks_do_not_change_the_training(small: Recipe) -> None:
     assert all(torch.equal(tensor, without[name]) for name, tensor in with_checks.items())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_random_backbone_learns_less(run_record: RunRecord) -> None:
     """What the pretrained backbone is worth: an epoch from a random one stays clearly below one from it."""
     if run_record.recipe["name"] != "tiny":
