@@ -42,8 +42,8 @@ def files() -> set[str]:
             ["tests/checks/gradients/not-cleared/corpus.toml", "tests/watch/test_monitor.py"],
             ["tests/starts/test_mirror.py"],
         ),
-        ("harness/stages/train.py", ["tests/mutants/test_mutants.py"], ["tests/watch/test_twins.py"]),
-        ("harness/watch/facts/twins.py", ["tests/watch/test_twins.py"], ["tests/mutants/test_mutants.py"]),
+        ("harness/stages/train.py", ["tests/mutants/test_mutants.py"], ["tests/watch/facts/test_twins.py"]),
+        ("harness/watch/facts/twins.py", ["tests/watch/facts/test_twins.py"], ["tests/mutants/test_mutants.py"]),
         (
             "tests/checks/rows/drawn-alike/bad.py",
             ["tests/checks/rows/drawn-alike/corpus.toml"],
@@ -52,7 +52,7 @@ def files() -> set[str]:
         ("tests/kinds/right/new_one.py", ["tests/kinds/test_kinds.py"], ["tests/saved/test_saved.py"]),
         ("docs/checks/rows.md", ["tests/test_check_pages.py"], ["tests/checks/test_judging.py"]),
         ("README.md", ["tests/test_repository.py"], ["tests/watch/test_watch.py"]),
-        ("harness/assets/claims.toml", ["tests/test_claims.py"], ["tests/watch/test_twins.py"]),
+        ("harness/assets/claims.toml", ["tests/test_claims.py"], ["tests/watch/facts/test_twins.py"]),
     ],
 )
 def test_what_sees_a_change_is_run(changed: str, run: list[str], left: list[str], files: set[str]) -> None:

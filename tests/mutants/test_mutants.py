@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,23 +62,35 @@ def copied_run(run: Run) -> Run:
 
 
 def broken_result(check: str, recipe: Recipe, step: Step) -> CheckResult:
-    name = check.partition("::")[0]
-    stage = copy.copy(STAGES[NAMES.index(name)])
-    stage.checks = [each for each in stage.checks if each.id == check]
-    return {result.check: result for result in results_of(stage, recipe, step)}[check]
+    return results_of({check}, recipe, step)[check]
 
 
 def clean_result(check: str, recipe: Recipe, step: Step | None) -> CheckResult:
-    """All checks of the stage look at one run, which is a twin for several mutants."""
-    name = check.partition("::")[0]
-    if (name, recipe, step) not in _clean:
-        results = results_of(STAGES[NAMES.index(name)], recipe, step)
-        _clean[name, recipe, step] = {result.check: result for result in results}
-    return _clean[name, recipe, step][check]
+    """One run is a twin for several mutants: all checks of which it is look at it."""
+    key = check.partition("::")[0], recipe, step
+    if key not in _clean:
+        checks = {check} | {
+            each.check for each in MUTANTS if each.check.startswith(f"{key[0]}::") and each.clean is step
+        }
+        _clean[key] = results_of(checks, recipe, step)
+    return _clean[key][check]
 
 
-def results_of(stage: Stage, recipe: Recipe, step: Step | None) -> tuple[CheckResult, ...]:
-    return over_all_ranks(stage.run(prepared(recipe, stage.name), step)).checks
+def results_of(checks: Collection[str], recipe: Recipe, step: Step | None) -> dict[str, CheckResult]:
+    """What some checks of a stage say of a run with this step."""
+    (name,) = {check.partition("::")[0] for check in checks}
+    stage = copy.copy(STAGES[NAMES.index(name)])
+    stage.checks = [each for each in stage.checks if each.id in checks]
+    results = over_all_ranks(stage.run(prepared(recipe, stage.name), step)).checks
+    return {result.check: result for result in results}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _let_go() -> Iterator[None]:
+    """What is prepared holds models and schedules, which a watch of the same process would find."""
+    yield
+    _prepared.clear()
+    _clean.clear()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A warmup that outlasts the training, however far; what never stops rising is none, and is not said to hold."""
+"""Schedules: how long they are, and warmups that outlast the training, however far."""
 
 from __future__ import annotations
 
@@ -8,12 +8,38 @@ import pytest
 import torch
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, SequentialLR
+from torch.utils.data import DataLoader
 
 from harness.torch_objects import TWINS
 from harness.watch import watch
 from harness.watch.session import Session
+from tests.watch.facts.small import sgd, step
 
 ID = "schedule::warmup-never-ends"
+
+
+@pytest.mark.parametrize(("updates", "is_measured"), [(1, False), (8, True)])
+def test_the_length_of_a_schedule_of_few_steps(updates: int, is_measured: bool) -> None:
+    """A schedule of epochs that is stepped two epochs late ends two steps early, as rounding may have it.
+
+    A scheduler of another loop, which is there still, has no part in it.
+    """
+    elsewhere = torch.optim.lr_scheduler.LinearLR(sgd(nn.Linear(4, 2)))
+    model = nn.Linear(4, 2)
+    optimizer = sgd(model)
+    loader = DataLoader(torch.utils.data.TensorDataset(torch.randn(128, 4), torch.randint(2, (128,))), batch_size=16)
+    with watch(raise_errors=False) as watched:
+        scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, total_iters=5 * updates)
+        for epoch in range(5):
+            for number, batch in enumerate(loader, start=1):
+                step(model, optimizer, *batch)
+                if number > 8 - updates and (updates > 1 or epoch >= 2):
+                    scheduler.step()
+    for check in ("schedule::wrong-length", "schedule::may-be-too-long"):
+        assert check not in watched.findings
+        assert (check in watched.looked) == is_measured
+        assert is_measured or watched.lacking[check].startswith("too few steps of the schedule")
+    assert elsewhere.last_epoch == 0
 
 
 def trained(factor: Callable[[int], float], updates: int = 12) -> Session:

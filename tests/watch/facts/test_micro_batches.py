@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from harness.watch import watch
+from tests.watch.facts.test_saved_models import Gives, rows
 
 Changes = Callable[[list[torch.Tensor]], None]
 UNSCALED = "gradients::accumulation-unscaled"
@@ -109,3 +110,16 @@ def test_gradients_that_are_divided_by_another_number() -> None:
 @pytest.mark.parametrize("divisor", [1, 4])
 def test_a_scaler_divides_its_own_factor_only(divisor: int) -> None:
     assert set(found(nothing, divisor, scaler=True)) == ({UNSCALED} if divisor == 1 else set())
+
+
+def test_a_bare_loss() -> None:
+    model = Gives(alone=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(raise_errors=False) as watched:
+        for _ in range(12):
+            optimizer.zero_grad()
+            for _ in range(4):
+                model(*rows()).backward()
+            optimizer.step()
+    assert list(watched.findings) == ["gradients::accumulation-unscaled"]
+    assert "optimizer::missing-parameters" in watched.looked
