@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,20 @@ def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small(small_data: Path) -> Recipe:
     """A recipe on the small corpus: the same steps, 16 updates."""
     return RECIPES["tiny"].with_(name="small", dataset="tests/small", data=str(small_data), epochs=2)
+
+
+@pytest.fixture(scope="session")
+def small_run(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a whole small run in a loop, made for the first who asks; nobody changes what is in it."""
+    from harness.run import run_recipe
+
+    @cache
+    def folder(loop: str) -> Path:
+        made = tmp_path_factory.mktemp("runs") / loop
+        run_recipe(small.with_(loop=loop), output=made)
+        return made
+
+    return folder
 
 
 def _given_folder(config: pytest.Config, option: str, variable: str) -> Path:

@@ -6,13 +6,10 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -177,34 +174,6 @@ def test_a_summary_is_in_words(invoke: Invoke) -> None:
 def test_module_and_version() -> None:
     command = [sys.executable, "-m", "harness", "--version"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("harness, version 0")
-
-
-@pytest.mark.slow
-def test_interrupt(small: Recipe, tmp_path: Path) -> None:
-    """Ctrl-C in the middle of the training: the curves until then are kept, and it exits with 2."""
-    recipe, output = tmp_path / "mine.py", tmp_path / "out"
-    recipe.write_text(f"from harness.recipe import Recipe\nlong = {small.with_(epochs=500)!r}\n")
-    command = [sys.executable, "-m", "harness", "run", "--recipe", f"{recipe}:long", "--output", str(output)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": ""}
-    # A shell starts what runs in its background deaf to the signal.
-    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=environment, preexec_fn=hears, **pipes) as process:
-        assert process.stderr is not None
-        shown = ""
-        for more in iter(partial(process.stderr.read, 1), ""):
-            shown += more
-            if re.search(r" [1-9]\d*/4000 ", shown):  # the progress bar, after the first updates
-                break
-        os.kill(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert "harness: interrupted; what was measured until then is in" in errors
-    assert "Traceback" not in errors
-    record = RunRecord.read(output)
-    assert record.interrupted
-    assert 0 < record.updates < 4000
-    assert len(record.curves.loss) == len(record.curves.lr) == record.updates
 
 
 def test_threads_spin_briefly_unless_told_otherwise() -> None:

@@ -105,7 +105,7 @@ def test_a_signal_keeps_what_was_measured(long_run: list[str], tmp_path: Path, n
     assert "Traceback" not in errors
     record = RunRecord.read(tmp_path / "out")
     assert record.interrupted
-    assert 0 < record.updates == len(record.curves.loss) < 4000
+    assert 0 < record.updates == len(record.curves.loss) == len(record.curves.lr) < 4000
 
 
 @pytest.mark.nightly
@@ -210,8 +210,8 @@ def test_a_loss_that_is_not_finite_ends_the_training(small: Recipe) -> None:
     assert record.updates_planned == 400
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("loop", ["accelerate", pytest.param("trainer", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("loop", ["accelerate", "trainer"])
 def test_so_in_the_other_loops(small: Recipe, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
     do = train.STAGE.do
 

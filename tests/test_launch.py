@@ -39,7 +39,7 @@ def processes_of(name: str) -> list[str]:
     return [pid for pid in found if int(pid) != os.getpid()]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_results_come_in_the_order_of_the_ranks() -> None:
     assert in_processes(ranks.numbers, processes=2) == [[0, 10], [0, 10]]
 
@@ -48,11 +48,11 @@ def test_results_come_in_the_order_of_the_ranks() -> None:
     ("function", "says"),
     [
         (ranks.one_raises, r"rank 1: ValueError: no such label \(.*ranks\.py:\d+\)"),
+        (ranks.one_is_killed, r"rank 1 died of SIGKILL; all ranks were ended"),
         *(
-            pytest.param(*each, marks=pytest.mark.slow)
+            pytest.param(*each, marks=pytest.mark.nightly)
             for each in (
                 (ranks.one_cannot_try, r"^data folder nowhere not found$"),
-                (ranks.one_is_killed, r"rank 1 died of SIGKILL; all ranks were ended"),
                 (ranks.one_exits, r"rank 1 ended with exit status 3 and no error; all ranks were ended"),
                 (
                     ranks.one_hangs_below_python,

@@ -51,14 +51,24 @@ def done(folder: Path, *command: str, **environment: str) -> subprocess.Complete
     return subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, check=False)
 
 
+MAIN = ["-c", "import pytest; raise SystemExit(pytest.main())"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [["-m", "pytest"], ["-c", "import pytest; raise SystemExit(pytest.main())"]])
+@pytest.mark.parametrize("command", [["-m", "pytest"], pytest.param(MAIN, marks=pytest.mark.nightly)])
 def test_their_suite_runs_and_has_our_fixtures(project: Path, command: list[str]) -> None:
     ran = done(project, sys.executable, *command)
     assert "2 passed" in ran.stdout, ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("environment", [{}, {"PYTHONPATH": "."}], ids=["as it is", "first on the path"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param({}, marks=pytest.mark.nightly, id="as it is"),
+        pytest.param({"PYTHONPATH": "."}, id="first on the path"),
+    ],
+)
 def test_their_script_is_checked(project: Path, environment: dict[str, str]) -> None:
     ran = done(project, str(Path(sys.executable).with_name("harness")), "check", "train.py", **environment)
     assert ran.returncode == 1, ran.stderr
@@ -66,6 +76,7 @@ def test_their_script_is_checked(project: Path, environment: dict[str, str]) -> 
     assert "error: gradients::not-cleared" in ran.stderr
 
 
+@pytest.mark.nightly
 def test_a_module_of_that_name(tmp_path: Path) -> None:
     (tmp_path / "harness.py").write_text("which = 'theirs'\n")
     (tmp_path / "train.py").write_text(f"import harness\nprint('says', harness.which)\n{BUG.read_text()}")
@@ -73,6 +84,7 @@ def test_a_module_of_that_name(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout) == (1, "says theirs\n")
 
 
+@pytest.mark.nightly
 def test_nothing_is_replaced_without_one(tmp_path: Path) -> None:
     shutil.copy(BUG, tmp_path / "train.py")
     with (tmp_path / "train.py").open("a") as script:
@@ -81,6 +93,7 @@ def test_nothing_is_replaced_without_one(tmp_path: Path) -> None:
     assert ran.stdout == "builtins\n"
 
 
+@pytest.mark.nightly
 def test_a_checkout_of_ours_beside_the_installation_is_no_other_package(tmp_path: Path) -> None:
     """Else a recipe of one's own would be of another copy's class."""
     shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__", "assets"))
@@ -89,6 +102,7 @@ def test_a_checkout_of_ours_beside_the_installation_is_no_other_package(tmp_path
     assert ran.stdout.startswith("recipe x "), ran.stderr
 
 
+@pytest.mark.nightly
 def test_a_folder_of_that_name_that_no_import_would_find(tmp_path: Path) -> None:
     """The script's folder is on the path, and the working directory is not."""
     (tmp_path / "harness").mkdir()

@@ -163,7 +163,7 @@ def test_a_recipe_that_cannot_be_loaded_is_one_usage_error_for_several_workers(p
     result.stderr.fnmatch_lines(["ERROR: harness: unknown recipe 'huge': *"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_workers_share_one_run(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     project.makepyfile(

@@ -54,10 +54,8 @@ def killed(recipe: Recipe, folder: Path, monkeypatch: pytest.MonkeyPatch, *, epo
 
 
 @pytest.fixture(scope="module")
-def whole(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("whole")
-    run_recipe(small, output=folder)
-    return folder
+def whole(small_run: Callable[[str], Path]) -> Path:
+    return small_run("plain")
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +83,8 @@ def test_goes_on_to_the_same_bits(
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["model", "run.json"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("loop", ["accelerate", pytest.param("trainer", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("loop", ["accelerate", "trainer"])
 def test_other_loops_go_on_to_the_same_bits(
     small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,8 @@ from harness.stages import CHECKS, STAGES, Run, StageResult, batches, train
 
 
 @pytest.fixture(scope="module")
-def finished(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "a" / "b"
-    run_recipe(small, output=folder)
-    return folder
+def finished(small_run: Callable[[str], Path]) -> Path:
+    return small_run("plain")
 
 
 def test_record_has_the_documented_keys(finished: Path) -> None:

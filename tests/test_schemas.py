@@ -24,7 +24,7 @@ from harness.recipe import Recipe
 from scripts.schemas import SCHEMAS
 from tests.baseline.conftest import make_record
 from tests.resume.test_resume import resume, script
-from tests.server import run_python, server_of
+from tests.server import server_of
 from tests.test_record import RECORD
 from tests.watch.test_teaching import SCRIPT as TEACHES
 
@@ -125,7 +125,7 @@ def test_check(here: Path, pytestconfig: pytest.Config) -> None:
     found["held"].append("gradients::never")
     assert not validator("check").is_valid(found), "the ids are listed"
     (here / "pyproject.toml").write_text('[tool.harness]\nscripts = ["train.py", "absent.py"]\n')
-    done = run_python(here, "-m", "harness", "check", "--format", "json")
+    done = server_of(pytestconfig).run(here, "check", "--format", "json")
     hold("check-scripts", json.loads(done.stdout))
 
 

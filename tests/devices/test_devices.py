@@ -185,7 +185,7 @@ for epoch in range(begun, 3):
 RESTORED = 'optimizer.load_state_dict(state["optimizer"])'
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_kill_is_survived_there_or_not(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     found = {}
     for name, restored in (("whole", RESTORED), ("without", "pass")):
@@ -200,7 +200,7 @@ def test_a_kill_is_survived_there_or_not(tmp_path: Path, pytestconfig: pytest.Co
     assert "resume::optimizer-state-lost" in {each["check"] for each in found["without"]}, found["without"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_runs_part_where_they_do(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     text = SAVING.format(restored=RESTORED)
     (tmp_path / "one.py").write_text(text, encoding="utf-8")

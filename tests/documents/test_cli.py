@@ -103,8 +103,8 @@ def test_fix_and_run_again(harness: Callable[..., Result], tmp_path: Path) -> No
     assert {path: path.read_bytes() for path in (english, german)} == {p: applied[p] for p in (english, german)}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupt_keeps_what_there_is(number: signal.Signals, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     hangs = f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"

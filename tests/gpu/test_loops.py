@@ -64,7 +64,7 @@ print(json.dumps(found))
 """In a process of its own: cuBLAS reads its workspace's size once, before the first product."""
 
 
-@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda", marks=gpu)])
+@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.nightly), pytest.param("cuda", marks=gpu)])
 def test_plain_and_accelerate_agree_bit_for_bit(benchmark: Any, small: Recipe, device: str) -> None:
     """With deterministic algorithms a GPU's two loops are one too."""
     environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,12 +36,12 @@ def same_training(plain: RunRecord, accelerate: RunRecord) -> None:
 
 @pytest.mark.slow
 @on_the_cpu
-def test_equals_the_plain_loop(small: Recipe) -> None:
-    same_training(run_recipe(small), run_recipe(small.with_(loop="accelerate")))
+def test_equals_the_plain_loop(small_run: Callable[[str], Path]) -> None:
+    same_training(RunRecord.read(small_run("plain")), RunRecord.read(small_run("accelerate")))
 
 
 @on_the_cpu
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_built_in_recipe_begins_as_in_the_plain_loop(run_record: RunRecord) -> None:
     if run_record.recipe["name"] != "tiny":
         pytest.skip("about the built-in recipe; another was asked for")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ from harness.stages.replays.differences import trainer_differences
 
 
 @pytest.fixture(scope="module")
-def record(small: Recipe) -> RunRecord:
-    return run_recipe(small.with_(loop="trainer"))
+def record(small_run: Callable[[str], Path]) -> RunRecord:
+    return RunRecord.read(small_run("trainer"))
 
 
 @pytest.mark.nightly

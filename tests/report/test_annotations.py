@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ from harness.findings import Finding
 from harness.record import BlockRecord, DocumentsRecord, Provenance
 from harness.report import annotations as github
 from harness.report import log
+from tests.server import server_of
 
 SILENT = """\
 import torch
@@ -60,15 +58,12 @@ def test_a_block_is_shown_in_its_document(outcome: str, lines: list[str]) -> Non
     assert list(github.of_log(log.of_documents(record, {"a.md": Path("docs/a.md")}))) == lines
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("github", [True, False])
-def test_check_annotates_where_github_runs_it(github: bool, tmp_path: Path) -> None:
+def test_check_annotates_where_github_runs_it(github: bool, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     (tmp_path / "train.py").write_text(SILENT)
-    environment = {name: value for name, value in os.environ.items() if name != "GITHUB_ACTIONS"}
-    environment |= {"GITHUB_ACTIONS": "true"} if github else {}
-    command = [sys.executable, "-m", "harness", "check", "train.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
-    assert done.returncode == 1
+    environment = {"GITHUB_ACTIONS": "true" if github else ""}
+    done = server_of(pytestconfig).run(tmp_path, "check", "train.py", environment=environment)
+    assert done.status == 1
     assert ("::error file=train.py,line=8,title=gradients%3A%3Anot-cleared" in done.stdout) == github
 
 

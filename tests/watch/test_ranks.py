@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from harness.watch.exchange import exchange_folder
 from harness.watch.facts.numbers_of_ranks import same_sets
 from harness.watch.facts.rank_gradients import RankGradients, UpdateCompared, compared
 from harness.watch.facts.ranks import come_together
-from tests.server import Done, server_of
+from tests.server import Done, run_python, server_of
 from tests.versions import installed
 
 pytestmark = pytest.mark.distributed
@@ -64,11 +63,11 @@ if accelerator.is_main_process:
 """
 
 
-def started(folder: Path, script: str, *launcher: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+def started(folder: Path, script: str, *launcher: str) -> tuple[Done, dict[str, Any]]:
     (folder / "train.py").write_text(script)
-    environment = {**os.environ, accelerates_variable("ACCELERATE_USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", *launcher, "-m", "harness", "check", "--json", "found.json", "train.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=180)
+    environment = {accelerates_variable("ACCELERATE_USE_CPU"): "true"}
+    command = ("-m", *launcher, "-m", "harness", "check", "--json", "found.json", "train.py")
+    done = run_python(folder, *command, environment=environment)
     file = folder / "found.json"
     assert file.exists(), done.stderr[-2000:]
     return done, json.loads(file.read_text())
@@ -86,10 +85,11 @@ def forked(folder: Path, script: str, config: pytest.Config) -> tuple[Done, dict
 TORCHRUN = ("torch.distributed.run", "--nproc-per-node", "2")
 
 
-@pytest.mark.slow
-def test_a_right_script_in_two_processes(tmp_path: Path) -> None:
-    done, found = started(tmp_path, SCRIPT, *TORCHRUN)
-    assert done.returncode == 0
+@pytest.mark.parametrize("launched", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_a_right_script_in_two_processes(tmp_path: Path, launched: bool, pytestconfig: pytest.Config) -> None:
+    """By torchrun itself, or forked with its variables."""
+    done, found = started(tmp_path, SCRIPT, *TORCHRUN) if launched else forked(tmp_path, SCRIPT, pytestconfig)
+    assert done.status == 0
     assert found["findings"] == []
     assert found["notes"] == []
     assert found["updates"] == 12
