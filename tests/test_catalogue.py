@@ -173,6 +173,7 @@ def test_what_is_new_is_reported_as_a_warning(about: dict[str, object], severity
     assert fault.since == about.get("new_since", "0.2.0")
 
 
+@pytest.mark.nightly
 def test_python_without_docstrings_is_named() -> None:
     code = "from harness.cli import main; main(['explain', 'gradients'])"
     done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=False)

@@ -144,7 +144,7 @@ def test_so_while_the_ranks_import(long_run: list[str], tmp_path: Path) -> None:
     assert not processes_of(f"HARNESS_TEST_RUN={tmp_path}")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.distributed
 def test_ranks_end_with_their_parent(long_run: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "tmp"

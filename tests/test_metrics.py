@@ -83,7 +83,7 @@ def all_of_them() -> Any:
 
 
 @given(pairs=MANY, size=st.integers(1, 20))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 def test_many_classes_equal_scikit_learn(all_of_them: Any, pairs: list[tuple[int, int]], size: int) -> None:
     for start in range(0, len(pairs), size):
         predictions, references = zip(*pairs[start : start + size], strict=True)
@@ -92,7 +92,7 @@ def test_many_classes_equal_scikit_learn(all_of_them: Any, pairs: list[tuple[int
 
 
 @given(pairs=MANY)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 def test_by_hand_is_scikit_learns_too(pairs: list[tuple[int, int]]) -> None:
     """What the check compares with shares no code with the metric."""
     predictions, references = zip(*pairs, strict=True)

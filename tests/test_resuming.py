@@ -71,7 +71,7 @@ def begun(after_one_epoch: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(after_one_epoch, tmp_path / "begun"))
 
 
-@pytest.mark.parametrize("epoch", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("epoch", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_goes_on_to_the_same_bits(
     small: Recipe, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch: int
 ) -> None:
@@ -125,7 +125,14 @@ def without_metrics(state: dict[str, Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "loses",
-    [without_trace, without_random_state, without_optimizer, without_schedule, without_weights, without_metrics],
+    [
+        without_random_state,
+        without_weights,
+        *(
+            pytest.param(each, marks=pytest.mark.nightly)
+            for each in (without_trace, without_optimizer, without_schedule, without_metrics)
+        ),
+    ],
 )
 def test_what_is_lost_would_be_seen(
     small: Recipe, whole: Path, begun: Path, loses: Callable[[dict[str, Any]], None]

@@ -49,6 +49,7 @@ def test_ten_parts_are_the_whole_second_ring(pytestconfig: pytest.Config) -> Non
         assert len(parts) == (1 if item.get_closest_marker("nightly") else 10)
 
 
+@pytest.mark.nightly
 def test_benchmarks_are_all_measured_where_the_clock_is_asked_for() -> None:
     """Also those that are nightly where they run without it."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/benchmarks/test_watch.py"]

@@ -120,7 +120,7 @@ def test_shortened_run_keeps_its_schedule(small: Recipe) -> None:
     assert not record.failed
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_more_updates_than_planned_is_the_whole_run(small: Recipe) -> None:
     assert run_recipe(small, updates=1000).updates == 16
 

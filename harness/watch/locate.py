@@ -107,7 +107,9 @@ class Locator:
     def users_files(self) -> set[str]:
         """The files of all modules that are loaded and the user's own, as they are shown."""
         files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-        return {self._relative(file) for file in files if isinstance(file, str) and self._is_users(file)}
+        others = self._others()  # most of some thousand files are known by it without asking the file system for each
+        mine = (file for file in files if isinstance(file, str) and not file.startswith(others))
+        return {self._relative(file) for file in mine if self._is_users(file)}
 
     def argument(self, name: str) -> str | None:
         """FILE:LINE where the user's files give an argument of that name; None where none does, or several do."""
@@ -144,8 +146,11 @@ class Locator:
 
 
 def _lines_with_argument(file: str, name: str) -> list[int]:
+    text = "".join(linecache.getlines(file))
+    if name not in text:  # to parse all files of a large project takes seconds
+        return []
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return []
     named = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == name]

@@ -297,7 +297,12 @@ def test_what_a_seed_draws_does_not_depend_on_threads_and_draws_nothing() -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "first"), [("nothing", None), ("learning rate 1 % off", 2), ("one skipped update", SKIPPED + 1)]
+    ("name", "first"),
+    [
+        pytest.param("nothing", None, marks=pytest.mark.nightly),
+        ("learning rate 1 % off", 2),
+        pytest.param("one skipped update", SKIPPED + 1, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_short_run_here_beside_the_shipped_curve(shipped: Baseline, name: str, first: int | None) -> None:
     """On whatever machine this is: the recorded losses, and each silent change at the update at which it acts."""

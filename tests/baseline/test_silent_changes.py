@@ -23,7 +23,7 @@ def recorded(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Baselin
     [
         ("learning rate a tenth", 1),
         *(
-            pytest.param(*each, marks=pytest.mark.slow)
+            pytest.param(*each, marks=pytest.mark.nightly)
             for each in [("learning rate 1 % off", 1), ("no scheduler", 2), ("frozen backbone", 2)]
         ),
         ("5 % label noise", None),

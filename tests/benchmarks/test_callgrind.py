@@ -54,6 +54,7 @@ def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: MACHINE)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(
     shutil.which("valgrind") is None or platform.machine() != MACHINE, reason=f"needs valgrind on {MACHINE}"
 )

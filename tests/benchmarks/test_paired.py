@@ -135,6 +135,7 @@ def alarms(runs: int, *, looks: int) -> float:
     return told.mean() / 2
 
 
+@pytest.mark.nightly
 def test_false_alarms_at_all_looks_together_are_as_rare_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paired, "RESAMPLES", 1999)
     runs = 300

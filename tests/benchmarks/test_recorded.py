@@ -148,7 +148,7 @@ def test_equal_recordings_leave_room_for_rounding(tmp_path: Path) -> None:
     assert compare(baseline, "training", {RELATIVE: 0.95, ACHIEVED: 0.297}, {}, CPU).outcome == "fails"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("mean", "least", "most"), [(1.0, 0.002, 0.02), (0.9, 0.99, 1.0)])
 def test_false_alarms_are_as_rare_as_promised_and_a_tenth_is_seen(mean: float, least: float, most: float) -> None:
     """Over many baselines of ten runs with a spread of 1 %: one comparison in a hundred is flagged, a tenth always."""
@@ -375,6 +375,7 @@ def simulated(random: np.random.Generator, slowdown: float, limit: float | None)
     return measure(iter(rounds(random, 1, LOOKS[-1], ratio=ratio)[0]).__next__, limit)
 
 
+@pytest.mark.nightly
 def test_clean_reruns_are_not_flagged_and_slowdowns_are_found() -> None:
     """At the noise of a hosted runner: of 20 clean ones none, and each slowdown as often as stated."""
     random, name = np.random.default_rng(7), "training"

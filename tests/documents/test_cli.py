@@ -134,7 +134,7 @@ def test_an_interrupt_keeps_what_there_is(number: signal.Signals, tmp_path: Path
     assert (tmp_path / "a.md").read_text() == text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     """Neither the block that it was at, nor the folder with the corpus."""
     pid, temporary = tmp_path / "pid", tmp_path / "tmp"

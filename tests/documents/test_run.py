@@ -137,6 +137,7 @@ def blocks(record: DocumentsRecord) -> list[BlockRecord]:
     return [block for block in record.blocks if block.document == "000"]
 
 
+@pytest.mark.nightly
 def test_a_block_may_rely_on_one_further_down(blocks: list[BlockRecord]) -> None:
     assert (blocks[0].outcome, blocks[0].prints) == ("runs", None)
 
@@ -258,7 +259,7 @@ def test_a_block_that_takes_too_long_is_interrupted_and_others_go_on(tmp_path: P
         assert not process.died
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_block_that_cannot_be_interrupted_is_killed_with_what_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

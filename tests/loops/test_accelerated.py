@@ -107,7 +107,7 @@ def test_separate_state_is_put_back() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loop", ["accelerate", "trainer"])
+@pytest.mark.parametrize("loop", ["accelerate", pytest.param("trainer", marks=pytest.mark.nightly)])
 def test_a_run_leaves_accelerates_state_as_it_was(small: Recipe, loop: str) -> None:
     Accelerator()
     before = dict(AcceleratorState._shared_state)

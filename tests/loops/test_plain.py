@@ -53,7 +53,7 @@ def test_watched_run_equals_the_document_loop(small: Recipe) -> None:
     assert all(torch.equal(tensor, weights[name]) for name, tensor in expected.items())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(torch.cuda.is_available(), reason="bit-identity is promised on the CPU")
 def test_same_seed_twice(small: Recipe) -> None:
     (first_losses, first), (second_losses, second) = watched(small), watched(small)

@@ -257,7 +257,7 @@ def test_libcst_is_imported_for_repairs_only(check: Check, tmp_path: Path) -> No
     assert check("train.py")[0].stdout == "[]\n"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "number",
     [signal.SIGKILL, *(pytest.param(each, marks=pytest.mark.nightly) for each in (signal.SIGINT, signal.SIGTERM))],

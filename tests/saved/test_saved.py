@@ -10,7 +10,7 @@ import pytest
 from tests.written_apart import must_be_complete, must_be_named, parameters
 
 FOLDER = Path(__file__).parent
-GUARDS = ("bugs/legal_top_layers.py", "bugs/spectra_classifier.py", "right/claims_save_state.py", "right/pollen_swa.py")
+GUARDS = ("bugs/spectra_classifier.py", "right/pollen_swa.py")
 
 
 @pytest.mark.parametrize("script", list(parameters(FOLDER, GUARDS)))

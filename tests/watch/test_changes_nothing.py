@@ -28,7 +28,7 @@ MEASURED = re.compile(r"\d ?(MB|MiB|ms|s)\b|mb=|it/s", re.IGNORECASE)
 """What lines have that differ from run to run: memory and time."""
 TIMES = re.compile(rb"(_(?:runtime|per_second)[\"']: *)[\"']?[\d.e+-]+[\"']?")
 """What the Trainer says of time, in what it prints and in the state that it saves: rounded, so often the same twice."""
-GUARDS = ("vqvae_patches", "claims_save_state")
+GUARDS = ("vqvae_patches",)
 
 
 def scripts() -> Iterator[Any]:
