@@ -14,7 +14,7 @@ import ast
 import importlib
 import subprocess
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -96,18 +96,21 @@ def needed_by(file: str) -> frozenset[str]:
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those in ``if TYPE_CHECKING:``."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
-            yield from _walk(child)
+    """All nodes below but those in ``if TYPE_CHECKING:``."""
+    ahead = [node]
+    while ahead:
+        for child in ast.iter_child_nodes(ahead.pop()):
+            match child:
+                case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                    pass
+                case ast.AST():
+                    yield child
+                    ahead.append(child)
 
 
-def reaching(changed: Collection[str], files: Iterable[str]) -> set[str]:
-    """Those of the files that need one that changed, themselves or through others.
-
-    What the rest of the package makes of a check's facts is seen by the tests that name those modules.
-    """
+@cache
+def users_of(files: frozenset[str]) -> dict[str, set[str]]:
+    """By file, who needs it, of these test files and all that they need."""
     users: dict[str, set[str]] = defaultdict(set)
     ahead, seen = list(files), set[str]()
     while ahead:
@@ -117,12 +120,21 @@ def reaching(changed: Collection[str], files: Iterable[str]) -> set[str]:
             for needed in needed_by(file):
                 users[needed].add(file)
                 ahead.append(needed)
+    return dict(users)
+
+
+def reaching(changed: Collection[str], files: Collection[str]) -> set[str]:
+    """Those of the files that need one that changed, themselves or through others.
+
+    What the rest of the package makes of a check's facts is seen by the tests that name those modules.
+    """
+    users = users_of(frozenset(files))
     found, waiting = set[str](), [(file, file.startswith(BY_PLACE)) for file in changed]
     while waiting:
         file, of_checks = waiting.pop()
         if file not in found:
             found.add(file)
-            further = users[file]
+            further = users.get(file, set())
             if of_checks and not file.startswith((*BY_PLACE, "tests/")):
                 further = further & set(files)
             waiting += [(each, of_checks) for each in further]

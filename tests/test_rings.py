@@ -14,7 +14,7 @@ import pytest
 from _pytest.mark.expression import Expression
 
 from tests import budget, rings
-from tests.budget import Budget, kind_of
+from tests.budget import Budget, file_of
 
 pytest_plugins = ["pytester"]
 
@@ -96,14 +96,14 @@ def test_a_marker_in_a_text_is_not_used() -> None:
     assert not rings.uses_marker("gpu", "TEXT = '@pytest.mark.gpu'\n")
 
 
-def test_a_kind_is_a_folder_or_a_file() -> None:
-    assert kind_of("tests/checks/rows/shuffled/corpus.toml::bad.py") == "checks"
-    assert kind_of("tests/test_rings.py::test_x[a/b]") == "test_rings"
+def test_examples_are_counted_by_family() -> None:
+    assert file_of("tests/checks/rows/shuffled/corpus.toml::bad.py") == "checks/rows"
+    assert file_of("tests/test_rings.py::test_x[a/b]") == "test_rings.py"
 
 
 RECORDED = {
     "calibration": 0.2,
-    "kinds": {"checks": {"seconds": 100.0}, "test_rings": {"seconds": 1.0}, "nightly checks": {"seconds": 9.0}},
+    "files": {"checks": {"seconds": 100.0}, "test_rings": {"seconds": 1.0}, "nightly checks": {"seconds": 9.0}},
 }
 
 
@@ -116,18 +116,18 @@ RECORDED = {
         ({"checks": 130.0, "test_new": 20.0}, 0.3, "-1%", []),  # a slower processor
         ({"checks": 80.0}, 0.1, "+58%", ["checks"]),  # a quicker one
         ({"nightly checks": 10.0}, 0.2, "+11%", []),
-        ({"nightly checks": 13.0}, 0.2, "+44%", []),  # a small one, on a busy machine
+        ({"nightly checks": 10.9}, 0.2, "+21%", []),  # a small one, on a busy machine
         ({"extras styles": 13.0}, 0.2, "+0%", []),  # nothing is recorded of that ring
     ],
 )
-def test_kinds_are_named_where_the_whole_grew(
+def test_files_are_named_where_the_whole_grew(
     seconds: dict[str, float], calibrated: float, share: str, named: list[str]
 ) -> None:
     spent = Budget()
     spent.seconds.update(seconds)
-    whole, *kinds = spent.grown(RECORDED, calibrated)
-    assert whole.endswith(f": {share}")
-    assert [line.split(": ")[1] for line in kinds] == named
+    whole, *files = spent.grown(RECORDED, calibrated)
+    assert f": {share}; " in whole
+    assert [line.split(": ")[1] for line in files] == named
 
 
 def test_what_was_skipped_is_named_for_another_environment(pytester: pytest.Pytester) -> None:
@@ -148,3 +148,21 @@ def test_seconds_of_what_was_started_count(tmp_path: Path) -> None:
     code = "import time\nwhile time.process_time() < 0.5: pass"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert budget.seconds_of_the_tree() - before >= 0.45, "0.5, in ticks of a hundredth"
+
+
+@pytest.mark.parametrize(("seconds", "fails"), [(9, True), (11, False)])
+def test_a_ring_that_has_doubled_fails(
+    seconds: int, fails: bool, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makeconftest("pytest_plugins = ['tests.budget']")
+    (pytester.path / "tests").mkdir()
+    (pytester.path / "tests" / "test_it.py").write_text("def test_it(): pass\n")
+    spent = iter([0.0, 20.0])
+    monkeypatch.setattr(budget, "seconds_of_the_tree", lambda: next(spent))
+    monkeypatch.setattr(budget, "calibration", lambda: 0.2)
+    monkeypatch.setattr(budget, "TABLE", table := pytester.path / "suite.json")
+    table.write_text(f'{{"calibration": 0.2, "files": {{"test_it.py": {{"seconds": {seconds}}}}}}}')
+    done = pytester.runpytest_inprocess("--budget=show", "-p", "no:cacheprovider", "-p", "no:xdist", "tests")
+    assert (done.ret == pytest.ExitCode.TESTS_FAILED) == fails
+    said = f"ring first: 20 CPU seconds, recorded {seconds}: +*%; 0 s of workers"
+    done.stdout.fnmatch_lines([said, f"grown: test_it.py: 20 s, recorded {seconds} s"])
