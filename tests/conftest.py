@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from filelock import FileLock
 
 from harness.recipe import RECIPES, Recipe
 
@@ -33,14 +33,33 @@ def _environment() -> Iterator[None]:
         yield
 
 
+Shared = Callable[[str, Callable[[Path], object]], Path]
+
+
 @pytest.fixture(scope="session")
-def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    """Call it with a name and what makes a folder: the first worker that asks makes it, and all have it."""
+    workers = tmp_path_factory.getbasetemp()
+    workers = workers.parent if "PYTEST_XDIST_WORKER" in os.environ else workers
+
+    def folder(name: str, make: Callable[[Path], object]) -> Path:
+        made = workers / f"shared-{name}"
+        with FileLock(f"{made}.lock"):
+            if not made.exists():
+                making = made.with_suffix(".making")
+                make(making)
+                making.rename(made)
+        return made
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small_data(shared: Shared) -> Path:
     """A folder with a small corpus, as save_to_disk writes it."""
     from scripts import corpus
 
-    folder = tmp_path_factory.mktemp("small")
-    corpus.raw_datasets(seed=7, split_rows=SMALL_ROWS).save_to_disk(str(folder))
-    return folder
+    return shared("data", lambda folder: corpus.raw_datasets(seed=7, split_rows=SMALL_ROWS).save_to_disk(str(folder)))
 
 
 @pytest.fixture(scope="session")
@@ -50,17 +69,11 @@ def small(small_data: Path) -> Recipe:
 
 
 @pytest.fixture(scope="session")
-def small_run(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def small_run(small: Recipe, shared: Shared) -> Callable[[str], Path]:
     """The folder of a whole small run in a loop, made for the first who asks; nobody changes what is in it."""
     from harness.run import run_recipe
 
-    @cache
-    def folder(loop: str) -> Path:
-        made = tmp_path_factory.mktemp("runs") / loop
-        run_recipe(small.with_(loop=loop), output=made)
-        return made
-
-    return folder
+    return lambda loop: shared(f"run-{loop}", lambda folder: run_recipe(small.with_(loop=loop), output=folder))
 
 
 def _given_folder(config: pytest.Config, option: str, variable: str) -> Path:

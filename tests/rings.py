@@ -11,6 +11,7 @@ What README's environment lacks for a test skips it there. ``--skipped-to FILE``
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import random
 import re
@@ -133,6 +134,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = set(wanted)
     config.hook.pytest_deselected(items=[each for each in items if each not in kept])
     items[:] = shuffled(wanted, config.getoption("shuffled"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the tests of a file go through their own objects alone, and not through a million of other files'.
+
+    Each watch asks the collector for all objects once, and tests of what is let go collect garbage.
+    """
+    file = item.nodeid.partition("::")[0]
+    if item.config.stash.get(_LATEST, None) != file:
+        item.config.stash[_LATEST] = file
+        gc.collect()
+        gc.freeze()
+
+
+_LATEST = pytest.StashKey[str]()
 
 
 def shuffled(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:

@@ -63,7 +63,7 @@ script = "train.py --epochs 1"
 
 def test_a_script_is_described_and_its_output_is_left_alone(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     (tmp_path / "train.py").write_text(TRAINS + "print('done')\n")
-    done = server_of(pytestconfig).run(tmp_path, "describe", "train.py")
+    done = server_of(pytestconfig).run(tmp_path, "describe", "train.py", together="watched")
     assert done.status == 0
     assert "update      3 updates by SGD" in done.stdout
     assert "(train.py:8)" in done.stdout
@@ -75,7 +75,7 @@ def test_a_script_that_leaves_its_process_is_described_before(
     status: int, exits: int, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     (tmp_path / "train.py").write_text(f"{TRAINS}import os\nos._exit({status})\n")
-    done = server_of(pytestconfig).run(tmp_path, "describe", "--json", "found.json", "train.py")
+    done = server_of(pytestconfig).run(tmp_path, "describe", "--json", "found.json", "train.py", together="watched")
     assert done.status == exits
     assert "update      3 updates by SGD" in done.stdout
     assert json.loads((tmp_path / "found.json").read_text())["updates"] == 3
@@ -93,7 +93,7 @@ def test_what_cannot_be_described(
     source: str, status: int, said: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     (tmp_path / "train.py").write_text(source)
-    done = server_of(pytestconfig).run(tmp_path, "describe", "--json", "found.json", "train.py")
+    done = server_of(pytestconfig).run(tmp_path, "describe", "--json", "found.json", "train.py", together="watched")
     assert done.status == status
     assert said in done.stderr
     assert (tmp_path / "found.json").exists() == (status == 3)

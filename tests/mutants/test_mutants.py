@@ -16,6 +16,7 @@ from harness.recipe import BUILT_IN, RECIPES, Recipe
 from harness.stages import CHECKS, STAGES, Run, Stage
 from harness.stages.chain import Step, over_all_ranks
 from scripts import corpus
+from tests.conftest import Shared
 from tests.mutants import distributed_and_trainer_mutants, launch_mutants  # noqa: F401, they register their mutants
 from tests.mutants.mutants import MUTANTS, Mutant
 from tests.server import server_of
@@ -125,14 +126,17 @@ def in_each_rank(small: Recipe) -> Results:
 
 
 @pytest.fixture(scope="session")
-def of_the_ranks(small: Recipe, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Results:
-    """All of them in one start: it takes longer than they do."""
-    folder = tmp_path_factory.mktemp("ranks")
-    (folder / "recipe").write_bytes(pickle.dumps(small))
-    how: dict[str, Any] = {"processes": 2, "environment": {"ACCELERATE_USE_CPU": "true"}, "limit": 300}
-    done = server_of(pytestconfig).run(folder, "recipe", "found", program="tests.mutants.in_ranks", **how)
-    assert done.status == 0, done.stderr
-    found: Results = pickle.loads((folder / "found").read_bytes())
+def of_the_ranks(small: Recipe, shared: Shared, pytestconfig: pytest.Config) -> Results:
+    """All of them in one start, for all workers: it takes longer than they do."""
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "recipe").write_bytes(pickle.dumps(small))
+        how: dict[str, Any] = {"processes": 2, "environment": {"ACCELERATE_USE_CPU": "true"}, "limit": 300}
+        done = server_of(pytestconfig).run(folder, "recipe", "found", program="tests.mutants.in_ranks", **how)
+        assert done.status == 0, done.stderr
+
+    found: Results = pickle.loads((shared("ranks", make) / "found").read_bytes())
     return found
 
 

@@ -58,21 +58,23 @@ class Checked:
 
 class Check(Protocol):
     def __call__(
-        self, text: str | None, *options: str, arguments: tuple[str, ...] = ..., name: str = ...
+        self, text: str | None, *options: str, arguments: tuple[str, ...] = ..., name: str = ..., alone: bool = ...
     ) -> Checked: ...
 
 
 @pytest.fixture
 def check(tmp_path: Path, pytestconfig: pytest.Config) -> Check:
-    """Write a script, and check it with options before and arguments behind its name."""
+    """Write a script, and check it with options before and arguments behind its name, alone in a process or not."""
 
-    def run(text: str | None, *options: str, arguments: tuple[str, ...] = (), name: str = "train.py") -> Checked:
+    def run(
+        text: str | None, *options: str, arguments: tuple[str, ...] = (), name: str = "train.py", alone: bool = False
+    ) -> Checked:
         if text is not None:
             path = tmp_path / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(textwrap.dedent(text))
         command = ("check", "--json", "found.json", *options, name, *arguments)
-        done = server_of(pytestconfig).run(tmp_path, *command)
+        done = server_of(pytestconfig).run(tmp_path, *command, together="" if alone else "watched")
         file = tmp_path / "found.json"
         return Checked(done, json.loads(file.read_text()) if file.exists() else None)
 
@@ -356,7 +358,7 @@ del graphs._graphs
 
 def test_a_check_that_fails_itself_makes_the_verdict_incomplete(check: Check) -> None:
     """Nothing found is not said, and the exit status is 2, unless an error was found."""
-    checked = check(FAULTY + TRAINS)
+    checked = check(FAULTY + TRAINS, alone=True)
     assert checked.status == 2
     assert "nothing found" not in checked.stderr
     assert "1 check crashed in 32 updates" in checked.stderr
@@ -364,7 +366,7 @@ def test_a_check_that_fails_itself_makes_the_verdict_incomplete(check: Check) ->
     assert lacking["check"] == "memory::graphs-kept"
     assert "AttributeError: 'Graphs' object has no attribute '_graphs' (graphs.py:" in lacking["why"]
     assert f"not judged: memory::graphs-kept: {lacking['why']}" in checked.stderr
-    silent = check(FAULTY + SILENT)
+    silent = check(FAULTY + SILENT, alone=True)
     assert silent.status == 1
     assert silent.checks == ["gradients::not-cleared"]
 
@@ -515,7 +517,7 @@ def test_a_script_that_forks(check: Check) -> None:
     print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """)
     for ends, status in (("sys.exit(5)", 5), ("raise RuntimeError", 1)):
-        checked = check(forks.format(ends=ends))
+        checked = check(forks.format(ends=ends), alone=True)
         assert checked.status == 1
         assert f"child {status}" in checked.stdout
         assert checked.stderr.count("train.py: 2 errors in ") == 1  # in the step of the loop, and in that behind it

@@ -183,7 +183,9 @@ def test_of_two_bugs_in_a_script_neither_hides_the_other(
 ) -> None:
     (tmp_path / "train.py").write_text(textwrap.dedent(text))
     options = ["--ignore", ignored] if ignored else []
-    done = server_of(pytestconfig).run(tmp_path, "check", "--json", "found.json", *options, "train.py")
+    done = server_of(pytestconfig).run(
+        tmp_path, "check", "--json", "found.json", *options, "train.py", together="watched"
+    )
     written = json.loads((tmp_path / "found.json").read_text())
     assert sorted({each["check"] for each in written["findings"] if each["explained_by"] is None}) == found
     assert done.status == 1, done.stderr

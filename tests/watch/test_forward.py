@@ -51,7 +51,7 @@ def test_the_verdict_is_that_of_a_call(check: str, name: str, tmp_path: Path, py
     by_forward = A_CALL.sub("model.forward(", script)
     assert by_forward != script
     (tmp_path / "train.py").write_text(by_forward, encoding="utf-8")
-    done = server_of(pytestconfig).run(tmp_path, "check", "--strict", "train.py")
+    done = server_of(pytestconfig).run(tmp_path, "check", "--strict", "train.py", together="watched")
     assert done.status == (name == "bad"), done.stderr
     assert (check.replace("/", "::") in done.stderr) == (name == "bad")
 

@@ -32,7 +32,7 @@ from harness.watch.locate import Locator
 from harness.watch.monitor import Options
 from harness.watch.session import Session
 
-UPDATES = 120
+UPDATES = 240
 BOUND = 16
 """Of every container in the place of its own."""
 FEW = 4

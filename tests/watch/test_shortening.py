@@ -204,7 +204,7 @@ Check = Callable[[str], tuple[dict[str, Any], str]]
 def check(tmp_path: Path, pytestconfig: pytest.Config) -> Check:
     def run(text: str) -> tuple[dict[str, Any], str]:
         (tmp_path / "train.py").write_text(BEGINS + textwrap.dedent(text))
-        done = server_of(pytestconfig).run(tmp_path, "check", "--json", "found.json", "train.py")
+        done = server_of(pytestconfig).run(tmp_path, "check", "--json", "found.json", "train.py", together="watched")
         return json.loads((tmp_path / "found.json").read_text()), done.stderr
 
     return run
@@ -346,6 +346,6 @@ print("validated:", "loss of validation" in trainer.callback_metrics)
 def test_lightning_validates_after_a_shortened_epoch(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     pytest.importorskip("lightning", reason="needs lightning")
     (tmp_path / "train.py").write_text(LIGHTNING, encoding="utf-8")
-    done = server_of(pytestconfig).run(tmp_path, "check", "train.py")
+    done = server_of(pytestconfig).run(tmp_path, "check", "train.py", together="watched")
     assert "of shortened passes" in done.stderr
     assert done.stdout.endswith("validated: True\n")

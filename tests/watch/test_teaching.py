@@ -63,7 +63,9 @@ print("trained on")
 
 def test_a_script_is_shown_and_ended(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    done = server_of(pytestconfig).run(tmp_path, "tokens", "--rows", "3", "--json", "found.json", "train.py")
+    done = server_of(pytestconfig).run(
+        tmp_path, "tokens", "--rows", "3", "--json", "found.json", "train.py", together="watched"
+    )
     assert done.status == 0, done.stderr
     assert "trained on" not in done.stdout + done.stderr, "it is ended after two updates"
     assert done.stdout.splitlines()[:5] == [
@@ -85,7 +87,7 @@ def test_rows_without_a_mask_and_without_the_templates_empty_block(tmp_path: Pat
         "\nsize = ", "\ntokenizer.chat_template = tokenizer.chat_template.replace('|>', '|> <a> </a>')\nsize = "
     )
     (tmp_path / "train.py").write_text(text)
-    done = server_of(pytestconfig).run(tmp_path, "tokens", "--rows", "1", "train.py")
+    done = server_of(pytestconfig).run(tmp_path, "tokens", "--rows", "1", "train.py", together="watched")
     assert done.stdout.splitlines()[:6] == [
         "row 1, update 1",
         "  not taught     1    <s>",
@@ -101,20 +103,20 @@ def test_what_has_no_tokens_is_one_sentence(tmp_path: Path, pytestconfig: pytest
         "import torch\nmodel = torch.nn.Linear(2, 2)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
         "for _ in range(3):\n    model(torch.randn(4, 2)).sum().backward()\n    optimizer.step()\n"
     )
-    done = server_of(pytestconfig).run(tmp_path, "tokens", "train.py")
+    done = server_of(pytestconfig).run(tmp_path, "tokens", "train.py", together="watched")
     assert done.status == 2
     assert "harness: train.py gave no labels of tokens to a model" in done.stderr
-    done = server_of(pytestconfig).run(tmp_path, "tokens", "absent.py")
+    done = server_of(pytestconfig).run(tmp_path, "tokens", "absent.py", together="watched")
     assert (done.status, done.stderr) == (2, "harness: there is no script absent.py\n")
 
 
 def test_a_script_that_crashes_says_so(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     (tmp_path / "train.py").write_text("raise ValueError('no data')\n")
-    done = server_of(pytestconfig).run(tmp_path, "tokens", "train.py")
+    done = server_of(pytestconfig).run(tmp_path, "tokens", "train.py", together="watched")
     assert done.status == 2
     assert "ValueError: no data" in done.stderr
     (tmp_path / "train.py").write_text(SCRIPT.replace("    optimizer.step()", "    optimizer.step()\n    1 / 0"))
-    done = server_of(pytestconfig).run(tmp_path, "tokens", "train.py")
+    done = server_of(pytestconfig).run(tmp_path, "tokens", "train.py", together="watched")
     assert done.status == 3
     assert "row 1, update 1" in done.stdout
 
