@@ -18,7 +18,7 @@ import re
 import secrets
 import shlex
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = set(wanted)
     config.hook.pytest_deselected(items=[each for each in items if each not in kept])
     items[:] = shuffled(wanted, config.getoption("shuffled"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Nothing that is imported or collected is garbage: to look for some takes a sixth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
