@@ -195,14 +195,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         files = {item.nodeid.partition("::")[0] for item in items}
         found = touched(changed, files)
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid.partition("::")[0] not in found])
-        config.stash[SAID] = (
-            f"{len(changed)} files changed since {commit}: {len(found)} of {len(files)} test files see it"
-        )
         items[:] = [item for item in items if item.nodeid.partition("::")[0] in found]
 
 
-SAID = pytest.StashKey[str]()
-
-
-def pytest_report_collectionfinish(config: pytest.Config) -> str | None:
-    return config.stash.get(SAID, None)
+def pytest_report_header(config: pytest.Config) -> str | None:
+    if commit := config.getoption("changed"):
+        return f"changed since {commit}: {', '.join(sorted(changed_since(commit))) or 'nothing, so no test is run'}"
+    return None
