@@ -236,8 +236,9 @@ LASTING = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))),)
 
 def _forget_accelerate() -> None:
     if state := sys.modules.get("accelerate.state"):
-        state.AcceleratorState._reset_state(reset_partial_state=True)
-        state.GradientState._reset_state()
+        for name in ("AcceleratorState", "PartialState", "GradientState"):  # how each is reset differs by version
+            if kind := getattr(state, name, None):
+                kind._shared_state.clear()
 
 
 class Sequel:
