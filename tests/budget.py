@@ -15,6 +15,7 @@ import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,11 @@ class Budget:
         self.each: dict[str, tuple[float, float]] = {}
         """CPU and wall seconds by test."""
         self._lasted: defaultdict[str, float] = defaultdict(float)
+
+    @cached_property
+    def calibrated(self) -> float:
+        """What this machine takes for the calibration: the least of three, when the tests are over."""
+        return min(calibration() for _ in range(3))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._lasted[report.nodeid] += report.duration
@@ -173,7 +179,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     budget = config.stash.get(OWN, None)
     if budget is None or not budget.seconds:
         return
-    calibrated = min(calibration() for _ in range(3))
+    calibrated = budget.calibrated
     recorded = _recorded(calibrated)
     factor = calibrated / recorded["calibration"]
     terminalreporter.section("seconds by file of tests")
@@ -223,6 +229,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     if config.getoption("budget") != "show" or hasattr(config, "workerinput") or session.exitstatus:
         return
-    calibrated = min(calibration() for _ in range(3))
-    if config.stash[OWN].share(_recorded(calibrated), calibrated) > DOUBLE:
+    budget = config.stash[OWN]
+    if budget.share(_recorded(budget.calibrated), budget.calibrated) > DOUBLE:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
         with FileLock(f"{made}.lock"):
             if not made.exists():
                 making = made.with_suffix(".making")
+                shutil.rmtree(making, ignore_errors=True)  # of one that failed
                 make(making)
                 making.rename(made)
         return made

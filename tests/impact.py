@@ -29,6 +29,13 @@ EVERYTHING = ("pyproject.toml", "constraints.txt", "conftest.py", "tests/conftes
 BY_PLACE = ("harness/watch/checks/", "harness/watch/facts/")
 """Modules that are found by their place, and by the examples of their checks."""
 
+MIRRORED = {
+    "harness/compare/causes/": "tests/compare/",
+    "harness/repairs/": "tests/repairs/",
+    "harness/resume/losses/": "tests/resume/",
+}
+"""Others that are found by their place, and the tests of them all."""
+
 ALWAYS = ("tests/golden/", "tests/checks/test_", "tests/test_check_pages.py", "tests/test_catalogue.py")
 """What is run for each of those: one script for each command; the facts by hand, the pages and the listings of all."""
 
@@ -166,6 +173,7 @@ def touched(changed: Collection[str], files: Collection[str]) -> set[str]:
     code = {file for file in changed if file.endswith(".py") and not is_example(file)}
     data = [file for file in changed if file.startswith("harness/") and file not in code]
     found = reaching(code.union(*map(readers, data)), files)
+    found |= {each for each in files if each.startswith(tuple(map(_mirrored, code)))}
     for file in changed:
         if file.startswith("tests/"):
             folders = {str(each) for each in Path(file).parents} - {"tests", "."}
@@ -182,6 +190,10 @@ def readers(file: str) -> set[str]:
     path = Path(file)
     names = {path.name, path.parent.name}
     return {each for each in modules().values() if each.startswith("harness/") and names & strings_in(each)}
+
+
+def _mirrored(file: str) -> str:
+    return next((tests for folder, tests in MIRRORED.items() if file.startswith(folder)), "no folder")
 
 
 def is_example(file: str) -> bool:

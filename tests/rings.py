@@ -138,7 +138,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Nothing that is imported or collected is garbage: to look for some takes a sixth of the time."""
+    """Nothing that is imported or collected is garbage: to look for some again and again takes seconds."""
     gc.disable()
     try:
         return (yield)

@@ -51,6 +51,7 @@ def files() -> set[str]:
         ),
         ("tests/kinds/right/new_one.py", ["tests/kinds/test_kinds.py"], ["tests/saved/test_saved.py"]),
         ("docs/checks/rows.md", ["tests/test_check_pages.py"], ["tests/checks/test_judging.py"]),
+        ("harness/resume/losses/began_anew.py", ["tests/resume/test_corpus.py"], ["tests/watch/facts/test_twins.py"]),
         ("README.md", ["tests/test_repository.py"], ["tests/watch/test_watch.py"]),
         ("harness/assets/claims.toml", ["tests/test_claims.py"], ["tests/watch/facts/test_twins.py"]),
     ],

@@ -47,11 +47,14 @@ class Locator:
         self._folder = os.getcwd()
         self._shown = _Computed(self._as_shown)
         """How a file is shown, by its name; empty for those that are not the user's."""
+        self._folders = _Computed(os.path.realpath)
         self._places: dict[tuple[str, int], str] = {}
         """How a line is shown."""
         paths = {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
         paths.add(str(Path(__file__).parents[1]))
         self._not_the_users = {os.path.realpath(path) + os.sep for path in paths}
+        self._not_imported = set(LIBRARIES)
+        """Those whose folders are not among them yet."""
 
     @property
     def script_place(self) -> str | None:
@@ -107,9 +110,7 @@ class Locator:
     def users_files(self) -> set[str]:
         """The files of all modules that are loaded and the user's own, as they are shown."""
         files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-        others = self._others()  # most of some thousand files are known by it without asking the file system for each
-        mine = (file for file in files if isinstance(file, str) and not file.startswith(others))
-        return {self._relative(file) for file in mine if self._is_users(file)}
+        return {self._relative(file) for file in files if isinstance(file, str) and self._is_users(file)}
 
     def argument(self, name: str) -> str | None:
         """FILE:LINE where the user's files give an argument of that name; None where none does, or several do."""
@@ -133,15 +134,24 @@ class Locator:
             return True
         if name.startswith("<"):
             return False
-        path = os.path.realpath(name)
+        path = self._real(name)
         return path == self.script or not path.startswith(self._others())
 
+    def _real(self, name: str) -> str:
+        """A file's path without links; thousands of files share some hundred folders, which are looked up once."""
+        if not os.path.isabs(name):
+            return os.path.realpath(name)
+        folder, base = os.path.split(name)
+        path = os.path.join(self._folders[folder], base)
+        return os.path.realpath(path) if os.path.islink(path) else path
+
     def _others(self) -> tuple[str, ...]:
-        for library in LIBRARIES:
+        for library in self._not_imported.copy():
             module = sys.modules.get(library)  # it may have been imported since
             # A script may have a file of that name beside it (evaluate.py, datasets.py), whose folder is the user's.
             if module is not None and module.__file__ and hasattr(module, "__path__"):
                 self._not_the_users.add(os.path.realpath(os.path.dirname(module.__file__)) + os.sep)
+                self._not_imported.discard(library)
         return tuple(self._not_the_users)
 
 

@@ -876,6 +876,11 @@ def test_an_argument_is_found_by_its_name_where_there_is_one(tmp_path: Path) -> 
     assert locator.argument("said_nowhere") is None
 
 
+def test_files_that_do_not_have_the_name_of_an_argument_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.watch.locate.ast", None)
+    assert Locator().argument("said_" + "nowhere_at_all") is None
+
+
 def test_a_loss_is_told_once_where_torch_hands_its_call_on() -> None:
     """With a default device a mode calls the function again, within the script's own call."""
     told = []

@@ -37,15 +37,15 @@ def names(project: Path, *scripts: str) -> None:
 @pytest.mark.slow
 def test_each_script_of_the_table_is_checked(project: Path, pytestconfig: pytest.Config) -> None:
     (project / "below").mkdir()
-    names(project, "-m bad", "none.py", "sees.py 1 'a b'")
+    names(project, "good.py", "-m bad", "none.py", "sees.py 1 'a b'")
     options = ("--format", "json", "--json", "found.json", "--select", "gradients")
     done = server_of(pytestconfig).run(project / "below", "check", *options)
     assert done.status == 3, done.stderr
     found = json.loads(done.stdout)
     assert json.loads((project / "below" / "found.json").read_text()) == found
-    bad, none, sees = found["scripts"]
-    assert bad["report"]["held"], "what it looked at"
-    assert "loss::constant" not in bad["report"]["held"], "--select is for all"
+    good, bad, none, sees = found["scripts"]
+    assert (good["script"], good["status"], good["report"]["findings"]) == ("good.py", 0, [])
+    assert "loss::constant" not in good["report"]["held"], "--select is for all"
     assert (bad["script"], bad["status"]) == ("-m bad", 1)
     assert [each["check"] for each in bad["report"]["findings"]] == ["gradients::not-cleared"]
     assert none == {"script": "none.py", "status": 2, "report": None, "error": "there is no script none.py"}
@@ -53,7 +53,7 @@ def test_each_script_of_the_table_is_checked(project: Path, pytestconfig: pytest
     assert f"['1', 'a b'] in {project.name}" in sees["report"]["crashed"]
     assert "mine" not in done.stderr
     said = [line.partition(": ")[0] for line in done.stderr.splitlines() if not line.startswith(" ")]
-    assert [each for each in said if "ended itself" not in each] == ["-m bad", "none.py", "sees.py 1 'a b'"]
+    assert [each for each in said if "ended itself" not in each] == ["good.py", "-m bad", "none.py", "sees.py 1 'a b'"]
 
 
 def test_the_exit_status_is_the_highest() -> None:

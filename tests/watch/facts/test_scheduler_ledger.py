@@ -12,8 +12,9 @@ from torch.utils.data import DataLoader
 
 from harness.torch_objects import TWINS
 from harness.watch import watch
+from harness.watch.facts import schedules
 from harness.watch.session import Session
-from tests.watch.facts.small import sgd, step
+from tests.watch.facts.small import sgd, step, training
 
 ID = "schedule::warmup-never-ends"
 
@@ -40,6 +41,25 @@ def test_the_length_of_a_schedule_of_few_steps(updates: int, is_measured: bool) 
         assert (check in watched.looked) == is_measured
         assert is_measured or watched.lacking[check].startswith("too few steps of the schedule")
     assert elsewhere.last_epoch == 0
+
+
+def test_a_scheduler_of_another_loop_is_not_asked_for_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def schedule_of(scheduler: object) -> schedules.Schedule:
+        asked.append(scheduler)
+        return schedules.schedule_of(scheduler)
+
+    monkeypatch.setattr("harness.watch.facts.scheduler_ledger.schedule_of", schedule_of)
+    model = nn.Linear(4, 2)
+    optimizer = sgd(model)
+    elsewhere, mine = LinearLR(sgd(nn.Linear(4, 2))), LinearLR(optimizer)
+    with watch(raise_errors=False):
+        for batch in training():
+            step(model, optimizer, *batch)
+            mine.step()
+    assert mine in asked
+    assert elsewhere not in asked
 
 
 def trained(factor: Callable[[int], float], updates: int = 12) -> Session:
