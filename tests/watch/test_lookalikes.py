@@ -19,15 +19,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from harness.watch import watch
 from harness.watch.facts.schedules import schedule_of
 from harness.watch.facts.twins import Twin
-
-
-def found(loop: Callable[[], object]) -> set[str]:
-    torch.manual_seed(0)
-    with watch(raise_errors=False, must_train=False) as watched:
-        loop()
-    assert watched.crashed == {}
-    return set(watched.findings)
-
+from tests.watch.facts.small import found
 
 # Reductions by their old names
 

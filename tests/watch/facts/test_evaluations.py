@@ -18,16 +18,9 @@ from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
 from harness.watch.session import Session
+from tests.watch.facts.small import found
 
 ROWS, UNSEEN = 240, 60
-
-
-def found(loop: Callable[[], object]) -> set[str]:
-    torch.manual_seed(0)
-    with watch(raise_errors=False, must_train=False) as watched:
-        loop()
-    assert watched.crashed == {}
-    return set(watched.findings)
 
 
 def data() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
