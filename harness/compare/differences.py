@@ -25,7 +25,7 @@ from harness.compare.names import Modules, Names, class_of
 from harness.digests import Digests, differing
 from harness.findings import Report
 from harness.starts.journal import Journal, Update
-from harness.watch.facts.batches import tensors_in
+from harness.watch.run.batches import tensors_in
 
 INITIAL, HYPER, ORDER = Initialisation.id, HyperParameter.id, DataOrder.id
 RANDOM, KERNEL, OTHER = RandomState.id, KernelOrPrecision.id, Computation.id

@@ -26,10 +26,10 @@ from harness.starts.recorder import Recording
 from harness.torch_objects import is_dense, unchanged_random_state
 from harness.watch.bus import Onlooker
 from harness.watch.events import Backward, Forward, Step, StepBegins
-from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.twins import Twin
 from harness.watch.guards import Guard
 from harness.watch.monitor import Monitor
+from harness.watch.run.batches import tensors_in
 
 LARGEST = 2**31
 """Bytes of modules' outputs that are kept of an update; of what comes after, nothing is."""

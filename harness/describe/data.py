@@ -29,11 +29,12 @@ from harness.watch.events import (
     PassEnds,
     RowsPrepared,
 )
-from harness.watch.facts.batches import LABELS, NOT_CONTENT, row_digests
 from harness.watch.facts.called_models import ModelNames, Names, OptimizedModels, Waiting, is_one_row
 from harness.watch.facts.datasets import length
 from harness.watch.facts.loaders import LoaderUnread
 from harness.watch.facts.samplers import batch_sampler
+from harness.watch.run.batches import LABELS, NOT_CONTENT
+from harness.watch.run.rows import blind
 
 MOST_ROWS = 200_000
 """Different rows of a model that are told apart, in eight bytes each: more are said to be more."""
@@ -385,7 +386,7 @@ class Rows(Section):
             whole = not call.target.is_floating_point() or bool((call.target == call.target.round()).all())
             # What another model computes is rounded otherwise on another machine.
             if whole and call.target.dim() and len(call.target) == len(digests):
-                for pair in zip(digests, row_digests([call.target.float()]), strict=True):
+                for pair in zip(digests, blind([call.target.float()]), strict=True):
                     rows.with_targets = (rows.with_targets + xxhash.xxh3_64_intdigest(b"".join(pair))) % 2**64
                 rows.targets += len(digests)
 
@@ -514,4 +515,4 @@ def _digests(given: dict[str, torch.Tensor]) -> Iterator[bytes]:
         each if mask is None or each.shape != mask.shape or each.is_floating_point() else each.masked_fill(mask == 0, 0)
         for each in beside
     ]
-    return row_digests(each for each in hidden if not each.is_complex())
+    return blind(each for each in hidden if not each.is_complex())

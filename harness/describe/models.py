@@ -18,7 +18,7 @@ from harness.watch.bounded import Distinct
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
 from harness.watch.facts.adapters import AdapterTargets, adapted_layers, adapters_of, tensors_of
 from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting
-from harness.watch.facts.modes import Modes
+from harness.watch.run.evaluations import mode_dependent
 
 CLOSELY_WATCHED_UPDATES = 8
 """Updates after which a tensor that has not changed is looked at seldom."""
@@ -84,7 +84,7 @@ class Models(Section):
     def begin(self) -> None:
         self._models: dict[int, _Model] = {}
         self._names = self.monitor.fact(ModelNames)
-        self._modes, self._optimized = self.monitor.fact(Modes), self.monitor.fact(OptimizedModels)
+        self._optimized = self.monitor.fact(OptimizedModels)
         self._waiting = Waiting[tuple[_Model, str, int, str | None, int]]()
         """By forward: its model, its mode, how many modules were active, where, and after how many updates."""
         self._loaded: dict[int, Mapping[str, Any]] = {}
@@ -105,7 +105,7 @@ class Models(Section):
         if number not in self._models:
             self._models[number] = self._first(event)
         seen = self._models[number]
-        active = sum(module.training for module in self._modes.sensitive(event.model))
+        active = sum(module.training for module in mode_dependent(event.model))
         device = seen.devices[0] if seen.devices else "cpu"
         known = seen.autocast is not None or not torch.amp.is_autocast_available(device)
         if event.gradients and not known and torch.is_autocast_enabled(device):
@@ -139,7 +139,7 @@ class Models(Section):
             shared_with=self._sharing(model),
             copy_of=self._copied(model),
             frozen_sums={name: _bits(each) for name, each in named if not each.requires_grad},
-            sensitive=len(self._modes.sensitive(model)),
+            sensitive=len(mode_dependent(model)),
         )
 
     def _sharing(self, model: nn.Module) -> str | None:

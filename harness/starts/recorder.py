@@ -27,8 +27,9 @@ from harness.watch.events import (
     Step,
     StepBegins,
 )
-from harness.watch.facts.batches import rows_in, tensors_in
 from harness.watch.monitor import Monitor
+from harness.watch.run.batches import tensors_in
+from harness.watch.run.rows import blind_in
 
 
 @dataclass
@@ -297,7 +298,7 @@ def _in_the_whole(rows: tuple[int, ...], dataset: Any) -> tuple[int, ...]:
 def _contents(data: Any) -> Iterable[str]:
     """A digest of each row, or of all where rows cannot be told."""
     rows = max((len(tensor) for _, tensor in tensors_in(data) if tensor.dim() > 0), default=0)
-    return [row.hex() for row in rows_in(data, rows)] or [_content(data)]
+    return [row.hex() for row in blind_in(data, rows)] or [_content(data)]
 
 
 def _content(data: Any) -> str:

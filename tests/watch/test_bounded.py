@@ -21,10 +21,10 @@ from harness.findings import few
 from harness.watch import bounded
 from harness.watch.bounded import Distinct, First, FirstByKey, Latest, LatestByKey
 from harness.watch.events import BackwardBegins, Batch, Forward, Pass, Position
-from harness.watch.facts import outline
-from harness.watch.facts.evaluations_by_hand import MIN_ROUNDS_OF_NEW_ROWS, EvaluationsByHand
+from harness.watch.facts import evaluations_by_hand, outline
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, Ledger
 from harness.watch.facts.reported_numbers import MOST_WAITING, ReportedNumbers
+from harness.watch.run.evaluations import Evaluation, FirstCall
 
 ENTRIES = st.lists(st.integers(0, 12), max_size=40)
 BOUNDS = st.integers(1, 8)
@@ -148,14 +148,15 @@ def test_what_is_kept_for_each_update_is_bounded() -> None:
     assert (described.asked_at.number, max(described.asked_at.latest())) == (3000, 2999)
 
 
+FIRST = FirstCall(training=True, active=1, gradients=False, where=None)
+
+
 def test_a_line_that_scores_remembers_a_few_updates() -> None:
-    known = cast("Any", SimpleNamespace(monitor=SimpleNamespace(number_of=id, updates_made=0)))
-    forward = Forward(1, torch.nn.Linear(2, 1), (torch.ones(4, 2),), {}, None)
-    lines = FirstByKey[tuple[int, str | None], Any]()
-    for known.monitor.updates_made in range(2000):
-        line = EvaluationsByHand._keep(known, forward, lines, cast("Any", None))
-    assert line is not None
-    assert (len(line.rounds), line.calls) == (MIN_ROUNDS_OF_NEW_ROWS, 2000)
+    line = evaluations_by_hand.ScoringLine(1, FIRST)
+    for made in range(2000):
+        line.add(Evaluation(model=1, first=FIRST, update=made, rows=frozenset(range(made * 8, made * 8 + 8))))
+    assert (len(line.rounds), line.calls, line.rounds[-1]) == (evaluations_by_hand.MIN_ROUNDS_OF_NEW_ROWS, 2000, 1999)
+    assert len(line.rows) < evaluations_by_hand.MOST_ROWS + 8
 
 
 def test_backward_passes_that_were_cut_are_forgotten_with_their_update() -> None:

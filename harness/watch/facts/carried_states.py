@@ -11,11 +11,11 @@ from torch.utils.data import RandomSampler
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, Fact, Forward
-from harness.watch.facts.batches import content_digest, tensors_in
 from harness.watch.facts.samplers import row_sampler
 from harness.watch.facts.twins import Twin, asking, with_another
 from harness.watch.host import on_host
 from harness.watch.monitor import ALWAYS_SAMPLED
+from harness.watch.run.batches import content_digest, tensors_in
 
 
 class ShuffledRowsGiven(Fact):

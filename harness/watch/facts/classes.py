@@ -9,9 +9,9 @@ from typing import Any
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, Forward, LossCall, MetricCall, TrainerMade
-from harness.watch.facts.batches import labels_of
 from harness.watch.facts.datasets import plain, stored_columns
 from harness.watch.host import on_host
+from harness.watch.run.batches import labels_of
 
 MOST_ROWS = 4096
 """Rows of a loss call up to which their labels are looked at one by one."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.utils.data import Subset, TensorDataset
 
-from harness.watch.facts.batches import NOT_CONTENT
+from harness.watch.run.batches import NOT_CONTENT
 
 PAIRS = (
     ("sentence1", "sentence2"),

@@ -11,8 +11,8 @@ from torch import nn
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Scored
-from harness.watch.facts.row_dimension import row_bytes
 from harness.watch.host import on_host
+from harness.watch.run.rows import TrainedRows, exact
 
 MOST_IDS = 1_000_000
 
@@ -23,9 +23,6 @@ Input = tuple[int, str]
 """The number of a model, and the name of one of its parameters."""
 
 MIN_COLUMNS, MOST_COLUMNS = 2, 4096
-
-MOST_ROWS = 4096
-"""Rows of training that are remembered."""
 
 
 class TokensEvaluated(Fact):
@@ -152,36 +149,30 @@ class EvaluatedMoments(Recogniser):
     makes = (MomentsEvaluated,)
 
     def begin(self) -> None:
-        self._trained: set[bytes] = set()
+        self._rows = self.fact(TrainedRows)
         self._evaluated: dict[tuple[int, int], Moments] = {}
         """By the model, and the pass or the tensor that the rows are of; since the latest update."""
         self._update = 0
         """The updates made by then."""
 
-    def on_backward(self, event: Backward) -> None:
-        if event.inside_step or not event.at.sampled or len(self._trained) >= MOST_ROWS:
-            return
-        for forward in event.forwards:
-            columns = _columns(forward)
-            if columns is not None and forward.number in event.reached:
-                self._trained.update(row_bytes(columns))
-
     def on_forward(self, scored: Forward) -> None:
         columns = _columns(scored)
-        if scored.gradients or columns is None or not self._trained:
+        number = self.monitor.number_of(scored.model)
+        trained = self._rows.of.get(number)
+        if scored.gradients or columns is None or not trained:
             return
         of = columns if columns._base is None else columns._base
         rows_of = id(of) if scored.batch is None else id(scored.batch.of)
         if scored.at.updates_made > self._update:
             self._close()
             self._update = scored.at.updates_made
-        key = self.monitor.number_of(scored.model), rows_of
+        key = number, rows_of
         zeros = torch.zeros(columns.shape[1], dtype=torch.float64, device="cpu")
         moments = self._evaluated.setdefault(key, Moments(scored.where, zeros, zeros))
         if scored.number == moments.latest or moments.trained or moments.total.shape != zeros.shape:
             return
         moments.latest = scored.number
-        moments.trained = not self._trained.isdisjoint(row_bytes(columns, MOST_ROWS))
+        moments.trained = not trained.isdisjoint(exact(columns))
         values = on_host(columns).cpu().double()
         moments.total = moments.total + values.sum(0)
         moments.squares = moments.squares + values.square().sum(0)

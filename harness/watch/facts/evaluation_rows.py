@@ -15,12 +15,12 @@ from harness.watch.asking import leaves_after_one
 from harness.watch.bounded import First
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
-from harness.watch.facts.batches import sample_digest
 from harness.watch.facts.datasets import base, length, plain, row_hashes
 from harness.watch.facts.loaders import LoaderUnread
 from harness.watch.facts.passes import Alike, Passes, latest_of
 from harness.watch.facts.samplers import batch_sampler, chosen_rows, has_torchs_own_sampler, row_sampler
-from harness.watch.facts.scored_passes import ScoredPasses
+from harness.watch.run.batches import sample_digest
+from harness.watch.run.evaluations import Evaluation
 
 CHANCE = 0.02
 """Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora."""
@@ -99,7 +99,9 @@ class RowsOfEvaluations(Recogniser):
     makes = (RowsEvaluated, EvaluationOver, EvaluationLeft)
 
     def begin(self) -> None:
-        self._passes, self._scored = self.fact(Passes), self.fact(ScoredPasses)
+        self._passes = self.fact(Passes)
+        self._scored: WeakSet[Pass] = WeakSet()
+        """Passes that said how good a model is; those that only read its outputs are no evaluation."""
         self._updates_at_end: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
         self._dropping = First[tuple[Any, EvaluationOver]](16)  # each keeps its loader alive
         """The first evaluations over loaders that leave rows out, with these."""
@@ -107,6 +109,10 @@ class RowsOfEvaluations(Recogniser):
     def on_loader_unread(self, fact: LoaderUnread) -> None:
         if fact.kept:
             self.monitor.note(f"nothing was read from the DataLoader that was made at {fact.where}")
+
+    def on_evaluation(self, fact: Evaluation) -> None:
+        if fact.of is not None and fact.scored:
+            self._scored.add(fact.of)
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self._look_at_used()
@@ -169,14 +175,14 @@ class RowsOfEvaluations(Recogniser):
     def _is_evaluation(self, of: Pass, trained: Iterable[Any]) -> bool:
         """Whether it says how good the model is on rows of its own, which are the same ones each time."""
         in_order = has_torchs_own_sampler(of.loader) and isinstance(row_sampler(of.loader), SequentialSampler)
-        return in_order and of in self._scored.all and not any(_is_part(of.dataset, each) for each in trained)
+        return in_order and of in self._scored and not any(_is_part(of.dataset, each) for each in trained)
 
     def _tell_of_rows(self) -> None:
         trained = self._datasets(self._passes.training())
         loaders = {id(each.of.loader) for each in trained}
         evaluating = self._passes.evaluating()
         evaluated = [each for each in self._datasets(evaluating) if id(each.of.loader) not in loaders]
-        known = self._scored.all
+        known = self._scored
         scored = {id(k.first.loader) for k in evaluating if k.first in known or k.latest in known}
         models = {each.of.model for each in trained}
         overlaps = []

@@ -10,8 +10,8 @@ import torch
 from harness.watch.bounded import First, FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Forward, SchedulerStep, StateAsked
-from harness.watch.facts.batches import labels_of
 from harness.watch.host import on_host
+from harness.watch.run.batches import labels_of
 
 if TYPE_CHECKING:
     from harness.watch.events import Pass

@@ -6,8 +6,8 @@ import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Batch, End, Fact
-from harness.watch.facts.batches import content_digest, is_data
 from harness.watch.host import on_host
+from harness.watch.run.batches import content_digest, is_data
 
 
 class RowsTrained(Fact):

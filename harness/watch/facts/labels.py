@@ -7,8 +7,8 @@ import torch
 from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Batch
-from harness.watch.facts.batches import labels_of, tensors_in
 from harness.watch.host import on_host
+from harness.watch.run.batches import labels_of, tensors_in
 
 
 class RecentLabels(Recogniser):

@@ -12,9 +12,10 @@ import torch
 from harness.torch_objects import is_dense
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact
-from harness.watch.facts.batches import LABELS, key_of, labels_of, tensors_in
 from harness.watch.facts.datasets import plain
 from harness.watch.facts.texts import LatestEncoded, TextLabels
+from harness.watch.run.batches import LABELS, labels_of, tensors_in
+from harness.watch.run.rows import numbers
 
 COMPARED_BATCHES = 16
 """Batches whose labels are compared with those of their samples, and of a pass those that are compared with the texts.
@@ -85,7 +86,7 @@ class LabelsOfRows(Recogniser):
         """Content and label of each sample, and the content of each row of the batch."""
         pairs, content = _pairs(event.samples), _content(event.data)
         encoded = self._encoded.taken()
-        if pairs is not None or content is None or [key_of(ids) for _, ids in encoded] != content:
+        if pairs is not None or content is None or [numbers(ids) for _, ids in encoded] != content:
             return pairs, content
         texts = [frozenset(given) for given, _ in encoded]  # the collate function tokenizes them, in this order
         return _labelled_texts(event.samples, texts), [_key_of_texts(each) for each in texts]
@@ -126,7 +127,7 @@ def _content(data: Any) -> list[bytes] | None:
         ids = data[0] if isinstance(data, (list, tuple)) and torch.is_tensor(data[0]) else None
     if not is_dense(ids) or ids.dim() < 2:
         return None
-    return [key_of(row) for row in ids]
+    return [numbers(row) for row in ids]
 
 
 def _pairs(samples: Any) -> list[tuple[bytes, int]] | None:
@@ -144,7 +145,7 @@ def _pairs(samples: Any) -> list[tuple[bytes, int]] | None:
         if not (isinstance(ids, list) or hasattr(ids, "tolist")) or not isinstance(label, int):
             return None
         try:
-            found.append((key_of(ids), int(label)))
+            found.append((numbers(ids), int(label)))
         except ValueError:
             return None
     return found or None

@@ -11,8 +11,8 @@ from torch import nn
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward, LossCall, Pairing
-from harness.watch.facts.batches import tensors_in
 from harness.watch.host import on_host
+from harness.watch.run.batches import tensors_in
 
 MAX_LOGARITHM = 1e-2
 """Largest logarithm of a probability, with some room for rounding."""

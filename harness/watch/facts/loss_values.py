@@ -10,7 +10,7 @@ import torch
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, LossCall, StepBegins, TrainerMade, ZeroGrad
 from harness.watch.facts.losses import DifferentiatedLoss, LossDifferentiated
-from harness.watch.facts.rows_by_hand import RowsByHand
+from harness.watch.run.rows import TrainedRows
 
 MIN_EQUAL_LOSSES = 5
 """First batches whose losses must all be the same number: by reasoning, different rows give different losses, and five
@@ -137,7 +137,7 @@ class ProbabilityRatios(Recogniser):
     makes = (ProbabilityRatio,)
 
     def begin(self) -> None:
-        self._rows = self.fact(RowsByHand)
+        self._rows = self.fact(TrainedRows)
         self._ones = 0
         self._over = False
         """Whether a ratio was seen that is another."""
@@ -146,9 +146,7 @@ class ProbabilityRatios(Recogniser):
         if self._over or event.inside_step or not event.at.sampled:
             return
         ratio, known = _ratio(event.root.grad_fn), self._rows
-        if ratio is None or not any(
-            known.trained.get(of, set()).intersection(keys) for of, keys in known.given.items()
-        ):
+        if ratio is None or not any(known.of.get(of, set()).intersection(rows) for of, rows in known.at_hand.items()):
             return
         self._over = not bool((ratio == 1).all())
         self._ones = 0 if self._over else self._ones + 1

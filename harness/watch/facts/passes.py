@@ -11,7 +11,8 @@ from weakref import WeakKeyDictionary
 from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
-from harness.watch.facts.batches import content_digest, rows_in, sample_digest
+from harness.watch.run.batches import content_digest, sample_digest
+from harness.watch.run.rows import blind_in
 
 FIRST_BATCHES = 3
 """Batches at the beginning of a pass that tell whether it goes in the order of another: by reasoning, two shuffled
@@ -121,7 +122,7 @@ class Passes(Recogniser):
             beginning.content.append(content_digest(event.data))
             beginning.samples += map(sample_digest, event.samples if isinstance(event.samples, list) else ())
         if len(beginning.rows) + event.of.batches < MOST_ROWS and indices is not None:
-            rows = list(rows_in(event.data, len(indices)))
+            rows = list(blind_in(event.data, len(indices)))
             beginning.rows.update(rows)
             beginning.samples += rows if first and event.samples is None else []
             if len(rows) == len(indices) and all(isinstance(each, int) for each in indices):

@@ -15,10 +15,10 @@ from harness.torch_objects import checksum, held_by
 from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, End, Fact, PassEnds, Step, StepBegins
-from harness.watch.facts.batches import rows_in
 from harness.watch.facts.datasets import row_hashes
 from harness.watch.facts.samplers import shares
 from harness.watch.monitor import ALWAYS_SAMPLED
+from harness.watch.run.rows import blind_in
 
 MOST_ROWS = 256
 """Rows of a rank that are compared, about."""
@@ -115,7 +115,7 @@ class Ranks(Recogniser):
         known = isinstance(event.indices, (list, tuple))
         first = event.of.number == 1 and not self._is_over
         if known and first and len(self._rows) < MOST_ROWS and launch.in_process_group():
-            rows = {row.hex() for row in rows_in(event.data, len(event.indices))}
+            rows = {row.hex() for row in blind_in(event.data, len(event.indices))}
             self._candidate = Candidate(event.number, rows, event.where)
 
     def on_backward(self, event: Backward) -> None:

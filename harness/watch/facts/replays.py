@@ -16,9 +16,9 @@ from torch.overrides import TorchFunctionMode
 from harness.torch_objects import is_dense
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, Forward, positional
-from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.row_dimension import RowDimension
 from harness.watch.facts.twins import Refused, Twin, asking, detached
+from harness.watch.run.batches import tensors_in
 
 REPLAYED_ROWS = 3
 """Rows that are passed through the model alone: by reasoning, a model that mixes rows shows it in each of them."""

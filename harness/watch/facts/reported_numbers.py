@@ -28,7 +28,6 @@ from harness.watch.events import (
     Reported,
     Scored,
 )
-from harness.watch.facts.batches import LABELS
 from harness.watch.facts.counted_batches import MOST_SCORES, CountedBatch, read
 from harness.watch.facts.datasets import length
 from harness.watch.facts.formula import AVERAGES, Formula, formula
@@ -47,6 +46,7 @@ from harness.watch.facts.formulas import (
 )
 from harness.watch.facts.samplers import shares
 from harness.watch.host import brought
+from harness.watch.run.batches import LABELS
 
 MOST_WAITING = MOST
 """Batches, or losses, whose tensors are kept where they are until they are read together."""

@@ -14,6 +14,7 @@ from harness.torch_objects import real
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, Forward
 from harness.watch.host import on_host
+from harness.watch.run.rows import exact, largest
 
 MIN_MOVED = 16
 """Rows that must have come again with another row behind them: by reasoning, the steps of a sequence, the nodes of a
@@ -25,9 +26,6 @@ MOST_ROWS = 64
 MOST_REMEMBERED = 4096
 """Rows of one model that are remembered: enough for some to come again."""
 
-MOST_VALUES = 512
-"""Values of one row that tell it from others."""
-
 MIN_DIFFERENT_VALUES = 4
 """Different values that a row must have: one-hot vectors come again in many places without being rows."""
 
@@ -36,7 +34,7 @@ MIN_DIFFERENT_VALUES = 4
 class _Order:
     """Which row came behind which, in the forwards of one model that no loader's batch was given to."""
 
-    following: dict[bytes, bytes] = field(default_factory=dict)
+    following: dict[int, int] = field(default_factory=dict)
     moved: int = 0
     """How often a row came again with another one behind it."""
     kept: int = 0
@@ -102,12 +100,6 @@ def _are_slices(given: torch.Tensor, labels: torch.Tensor) -> bool:
     return sliced and of_labels.dim() == 1 and len(of_labels) == len(whole)
 
 
-def largest(event: Forward) -> torch.Tensor | None:
-    """The largest tensor that a model was given."""
-    tensors = [tensor for tensor in event.tensors.values() if tensor.dim()]
-    return max(tensors, key=lambda tensor: tensor.numel(), default=None)
-
-
 def _kind(given: torch.Tensor) -> tuple[int, bool]:
     return given.dim(), given.is_floating_point()
 
@@ -121,16 +113,10 @@ def _is_by_rows(given: torch.Tensor, batch: Batch) -> bool:
     return stacked or given.dim() == 1 or given.shape[1] != len(given)
 
 
-def row_bytes(given: torch.Tensor, most: int = MOST_ROWS) -> list[bytes]:
-    """The first rows of a tensor of two dimensions or more, each as far as it tells one from another."""
-    values = real(on_host(given))[:most].flatten(1)[:, :MOST_VALUES].cpu()
-    return [row.numpy().tobytes() for row in (values.float() if values.is_floating_point() else values)]
-
-
 def _follow(order: _Order, given: torch.Tensor) -> None:
     if order.unclear:
         return
-    rows = row_bytes(given)
+    rows = exact(given)[:MOST_ROWS]
     if len(set(rows)) < len(rows) or any(len(row.unique()) < MIN_DIFFERENT_VALUES for row in real(on_host(given))[:4]):
         order.unclear = True
         order.following.clear()

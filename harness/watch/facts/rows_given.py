@@ -11,7 +11,7 @@ import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, Fact, Pass, PassBegins
-from harness.watch.facts.batches import content_digest, tensors_in
+from harness.watch.run.batches import content_digest, tensors_in
 
 MOST_ROWS = 64
 """Rows of a loader that are given again and compared: enough that some come early in the next epoch."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import ref
 
 import torch
 
+from harness.torch_objects import is_dense
+from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, Scored
-from harness.watch.facts.row_dimension import largest
-from harness.watch.facts.rows_by_hand import FRAMES, RowsByHand, row_keys
+from harness.watch.facts.rows_by_hand import FRAMES, RowsByHand
+from harness.watch.run.evaluations import Evaluation
+from harness.watch.run.rows import TrainedRows, exact, largest
 
 MIN_EPOCHS = 3
 """Times that the first row was trained on. Half or double of it changes verdicts (docs/detection.md)."""
@@ -25,6 +28,9 @@ MIN_SHARE = 0.5
 datasets. Half or double of it changes verdicts (docs/detection.md)."""
 
 MIN_ROWS = 8
+
+MOST_NAMED = 64
+"""Rows of what the script calls held out that are looked for among those that it evaluates."""
 
 MAX_NOISY_LABELS = 0.25
 """Largest share of rows with another label that may be noise: of two classes half are right by chance."""
@@ -162,39 +168,60 @@ class LabelsOfSlices(Recogniser):
 
     def _places_of(self, given: torch.Tensor, rows: int) -> list[int] | None:
         """Where the rows of a batch lie in a tensor of the script with so many rows; None where they are in none."""
-        keys = row_keys(given)
+        keys = exact(given)
         for known in (self._places, None):
             self._places = known or self._hashed(given, rows)
             whole, places = self._places or (lambda: None, {})
             found = [places.get(key, 0) for key in keys]
             # Its rows may have been put into another order meanwhile.
-            if (tensor := whole()) is not None and row_keys(tensor.detach()[torch.tensor(found, device="cpu")]) == keys:
+            if (tensor := whole()) is not None and exact(tensor.detach()[torch.tensor(found, device="cpu")]) == keys:
                 return found if len(set(found)) > len(found) / 2 else None
         return None
 
     def _hashed(self, given: torch.Tensor, rows: int) -> tuple[ref[torch.Tensor], dict[int, int]] | None:
         if rows > MOST_HASHED:
             return None
-        first = row_keys(given[:1])[0]
+        first = exact(given[:1])[0]
         for variables in self.monitor.locator.variables(FRAMES):
             for value in variables.values():
                 whole = value if not torch.is_tensor(value) or value._base is None else value._base
                 if not torch.is_tensor(whole) or whole.dtype != given.dtype or len(whole.shape) != given.dim():
                     continue
                 if len(whole) == rows and whole.shape[1:] == given.shape[1:]:
-                    places = {key: place for place, key in enumerate(row_keys(whole))}
+                    places = {key: place for place, key in enumerate(exact(whole))}
                     if first in places and len(places) == rows:
                         return ref(whole), places
         return None
+
+
+@dataclass(eq=False)
+class _Named:
+    """What the script calls test, validation or held out, where it scores a model."""
+
+    where: str | None
+    """Where it scores."""
+    rows: dict[str, list[int]] = field(default_factory=dict)
+    """By name, the identities of the first rows of what holds rows."""
+    places: dict[str, int] = field(default_factory=dict)
+    """By name, how many rows a mask or a list of their numbers chooses."""
+
+    def name_of(self, evaluated: Collection[int]) -> str | None:
+        """What the script calls the rows that were evaluated; None where no name is theirs."""
+        for name, rows in self.rows.items():
+            if 2 * len(set(rows).intersection(evaluated)) > len(rows):
+                return name
+        return next((name for name, size in self.places.items() if size == len(evaluated)), None)
 
 
 class RowsHeldOut(Recogniser):
     makes = (HeldOutRows,)
 
     def begin(self) -> None:
-        self._rows = self.fact(RowsByHand)
+        self._rows, self._trained = self.fact(RowsByHand), self.fact(TrainedRows)
         self._updates: dict[str, int] = {}
         """In which rows of a mask had a gradient, by its name."""
+        self._named = FirstByKey[int, _Named]()
+        """By the model's number, of the evaluation that is not over."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if event.batch is not None or event.inside_step or not event.at.sampled:
@@ -224,22 +251,31 @@ class RowsHeldOut(Recogniser):
         return look
 
     def on_scored(self, event: Scored) -> None:
-        forward = event.forward
-        number = self.monitor.number_of(forward.model)
-        trained = self._rows.trained.get(number)
-        if not trained or number in self._rows.alike or forward.gradients or forward.batch is not None or event.by_row:
+        of, number = event.forward.batch, self.monitor.number_of(event.forward.model)
+        if event.by_row or number in self._named or not self._named.takes(number) or number not in self._trained.of:
             return
-        keys = self._rows.keys(forward)
-        if keys is None or len(keys) < MIN_ROWS or len(set(keys)) < len(keys):
+        if of is None or of.of.trains:
+            named = self._named[number] = _Named(self.monitor.locator.where())
+            for name, value in self._rows.held_out():
+                if (size := _chosen_by(value)) is not None:
+                    named.places[name] = size
+                elif rows := _first_rows(value):
+                    named.rows[name] = rows
+
+    def on_evaluation(self, fact: Evaluation) -> None:
+        named = self._named.pop(fact.model, None)
+        trained = self._trained.of.get(fact.model, set())
+        alike = fact.model in self._trained.alike or fact.sampled > 1
+        if named is None or alike or fact.first.gradients or len(fact.rows) < MIN_ROWS:
             return
-        both = sum(key in trained for key in keys)
-        if both < MIN_SHARE * len(keys) or both >= len(trained):
-            if any(_may_be(value, len(keys), forward.tensors) for _, value in self._rows.held_out()):
-                self.tell(HeldOutRows())
+        name = named.name_of(fact.rows)
+        if name is None:
             return
-        name = next((name for name, value in self._rows.held_out() if _may_be(value, len(keys), forward.tensors)), None)
-        if name is not None:
-            self._tell_of(name, both, len(keys), len(trained), self.monitor.locator.where())
+        both = len(fact.rows & trained)
+        if MIN_SHARE * len(fact.rows) <= both < len(trained):
+            self._tell_of(name, both, len(fact.rows), len(trained), named.where)
+        else:
+            self.tell(HeldOutRows())
 
     def _tell_of(self, name: str, both: int, rows: int, trained: int, where: str | None) -> None:
         self.tell(HeldOutRows(name=name, both=both, rows=rows, trained=trained, where=where))
@@ -249,12 +285,22 @@ def _is_mask(value: Any, rows: int) -> bool:
     return torch.is_tensor(value) and value.dtype is torch.bool and value.shape == (rows,)
 
 
-def _may_be(value: Any, rows: int, given: dict[str, torch.Tensor]) -> bool:
-    """Whether it is what the model was given, or numbers of as many rows."""
-    if any(value is each or value is each._base for each in given.values()):
-        return True
+def _chosen_by(value: Any) -> int | None:
+    """How many rows a mask or the numbers of rows choose; None where a value is neither."""
     if torch.is_tensor(value) and value.dim() == 1 and value.dtype is torch.bool:
-        return int(value.sum()) == rows
+        return int(value.sum())
     kind = getattr(getattr(value, "dtype", None), "kind", None)
     whole = kind == "i" or (torch.is_tensor(value) and value.dtype is torch.int64)
-    return whole and value.ndim == 1 and len(value) == rows
+    return len(value) if whole and value.ndim == 1 else None
+
+
+def _first_rows(value: Any) -> list[int]:
+    """The identities of the first rows that a tensor or a list holds; none where that is something else."""
+    if type(value) in (list, tuple):
+        given = [each[0] if type(each) in (list, tuple) and each else each for each in value[:MOST_NAMED]]
+        known = bool(given) and all(
+            torch.is_tensor(each) and each.dim() and each.shape == given[0].shape for each in given
+        )
+        value = torch.stack(given) if known else None
+    known = torch.is_tensor(value) and value.dim() > 1 and not value.is_meta and is_dense(value)
+    return exact(value[:MOST_NAMED]) if known else []

@@ -8,9 +8,9 @@ import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, DatasetMade, End, Fact, Forward
-from harness.watch.facts.batches import labels_of
 from harness.watch.facts.datasets import PAIRS
 from harness.watch.facts.tokens import Calls, Tokens, TokensGiven
+from harness.watch.run.batches import labels_of
 
 MIN_ROWS = 16
 """Rows that are looked at before something is said of all of them."""

@@ -13,8 +13,8 @@ from torch import nn
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward
-from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.twins import Twin, asking, detached
+from harness.watch.run.batches import tensors_in
 
 
 class StacksCalled(Fact):

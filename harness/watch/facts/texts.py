@@ -11,9 +11,9 @@ from weakref import ref
 from harness.watch.bounded import First
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, DatasetMade, Encode, End, Fact, TokenizerMade
-from harness.watch.facts.batches import LABELS, tensors_in
 from harness.watch.facts.datasets import MOST_ROWS, PAIRS
 from harness.watch.facts.tokens import Tokens, copied, texts_given
+from harness.watch.run.batches import LABELS, tensors_in
 
 MOST_ENCODED = 256
 """Rows of a call of the tokenizer that are kept until the next batch: by reasoning, a larger one makes a data set."""

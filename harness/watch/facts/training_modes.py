@@ -16,8 +16,8 @@ from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Fact, Forward, InnerForward, StepBegins, ZeroGrad
 from harness.watch.facts.copies import Copies
-from harness.watch.facts.modes import Modes
 from harness.watch.monitor import HELD
+from harness.watch.run.evaluations import mode_dependent
 
 MIN_DRIFTS = 4
 """Updates that are looked at from which on it is no accident."""
@@ -100,7 +100,6 @@ class TrainingModes(Recogniser):
     makes = (TrainedThrough, UpdatedInEvalMode)
 
     def begin(self) -> None:
-        self._modes = self.fact(Modes)
         self._in_train_mode: WeakKeyDictionary[nn.Module, WeakSet[Any]] = WeakKeyDictionary()
         """Models that were trained in train mode, and the loaders over which they were."""
         self._in_eval_mode = Latest[InEvalMode]()  # until an update uses their gradients
@@ -114,7 +113,7 @@ class TrainingModes(Recogniser):
         for forward in event.forwards:
             if forward.number not in event.reached:
                 continue
-            if self._modes.sensitive(forward.model):
+            if mode_dependent(forward.model):
                 self.tell(TrainedThrough(training=forward.model.training, where=forward.where))
             if forward.model.training:
                 loaders = self._in_train_mode.setdefault(forward.model, WeakSet())
@@ -126,7 +125,7 @@ class TrainingModes(Recogniser):
                 self._in_eval_mode.append(found)
 
     def _is_at_fault(self, model: nn.Module) -> bool:
-        sensitive = self._modes.sensitive(model)
+        sensitive = mode_dependent(model)
         if not sensitive or any(module.training for module in sensitive) or _mostly_frozen(model):
             return False
         frozen_statistics = all(isinstance(module, _BatchNorm) for module in sensitive)
@@ -141,7 +140,7 @@ class TrainingModes(Recogniser):
         held = {id(p) for p in held_by(event.optimizer)}
         for each in self._in_eval_mode:
             if any(id(p) in held for p in _trainable(each.model)):
-                sensitive = len(self._modes.sensitive(each.model))
+                sensitive = len(mode_dependent(each.model))
                 name = type(each.model).__name__
                 self.tell(
                     UpdatedInEvalMode(model=name, sensitive=sensitive, validates=each.validates, where=each.where)
@@ -184,7 +183,7 @@ class Teachers(Recogniser):
     makes = (TeacherAnswered,)
 
     def begin(self) -> None:
-        self._modes, self._copies = self.fact(Modes), self.fact(Copies)
+        self._copies = self.fact(Copies)
         self._answers: list[_Answer] = []
         """Since the latest backward pass."""
         self._updates: Counter[int] = Counter()
@@ -215,7 +214,7 @@ class Teachers(Recogniser):
         self._answers = []
 
     def _tell_of(self, teacher: nn.Module, where: str | None) -> None:
-        active = [module for module in self._modes.sensitive(teacher) if module.training]
+        active = [module for module in mode_dependent(teacher) if module.training]
         norms, number = sum(isinstance(module, _BatchNorm) for module in active), self.monitor.number_of(teacher)
         self._updates[number] += bool(active)
         self.tell(

@@ -17,8 +17,8 @@ from torch.utils._pytree import tree_leaves
 from harness.findings import first_line
 from harness.torch_objects import unchanged_random_state
 from harness.watch.events import LOSSES, Forward, logits_in
-from harness.watch.facts.batches import CONSTANTS
 from harness.watch.locate import LIBRARIES, from_signal_handler
+from harness.watch.run.batches import CONSTANTS
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor

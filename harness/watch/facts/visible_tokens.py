@@ -11,10 +11,10 @@ from torch import nn
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, logits_in
-from harness.watch.facts.batches import tensors_in
 from harness.watch.facts.next_tokens import TokenLoss, TokensTaught, by_place
 from harness.watch.facts.trained_models import all_equal
 from harness.watch.facts.twins import Refused, Twin, asking, differ, mapped, with_another
+from harness.watch.run.batches import tensors_in
 
 ASKED_PLACES = 4
 """Places of all rows that are asked whether the training shows them: by reasoning, where a model is taught to say what

@@ -7,33 +7,40 @@ from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.mode.evaluation import EvaluationInTrainMode, EvaluationWithGraph
 from harness.watch.checks.mode.training import FrozenNormDrifts, TeacherInTrainMode, TrainingInEvalMode
 from harness.watch.events import Pass
-from harness.watch.facts.evaluation_modes import EvaluatedInTrainMode, EvaluatedWithGraph
-from harness.watch.facts.evaluations_by_hand import EvaluatedByHand, EvaluatedByHandInGraph
-from harness.watch.facts.modes import FirstForward, PassEvaluated
+from harness.watch.facts.evaluations_by_hand import EvaluatedByHand
 from harness.watch.facts.training_modes import FrozenNorms, TeacherAnswered, TrainedThrough, UpdatedInEvalMode
+from harness.watch.run.evaluations import Evaluation, FirstCall
 from tests.checks.judging import Case
 
 LOADER: Any = SimpleNamespace(dataset=range(8))
-FIRST = FirstForward(training=False, active=0, gradients=False, where="train.py:20")
+FIRST = FirstCall(training=False, active=0, gradients=False, where="train.py:20")
+ACTIVE = FirstCall(training=True, active=2, gradients=False, where="train.py:20")
+WITH_GRAPH = FirstCall(training=False, active=0, gradients=True, where="train.py:20")
+RENEWING = FirstCall(training=True, active=2, gradients=False, where="train.py:20", norms=True)
 
 
-def evaluated(batches: int, forwards: int) -> PassEvaluated:
-    of = Pass(LOADER, 1, batches, "train.py:19", batches=batches, forwards=forwards)
-    return PassEvaluated(of=of, first=FIRST)
+def evaluated(first: FirstCall = FIRST, batches: int = 4, forwards: int = 4, **said: Any) -> Evaluation:
+    of = Pass(LOADER, 1, 4, "train.py:19", batches=batches, forwards=forwards)
+    return Evaluation(model=1, first=first, of=of, **said)
 
 
 CASES = [
-    Case(EvaluationInTrainMode, evaluated(4, 4), HELD),
-    Case(EvaluationInTrainMode, evaluated(4, 8), NOTHING_TO_JUDGE),
-    Case(EvaluationInTrainMode, EvaluatedInTrainMode(active=2), "with 2 active dropout or normalisation modules"),
-    Case(
-        EvaluationInTrainMode,
-        EvaluatedByHand(active=1),
-        "the model is in train mode, with 1 active dropout or normalisation module",
-    ),
-    Case(EvaluationWithGraph, evaluated(4, 8), HELD),
-    Case(EvaluationWithGraph, EvaluatedWithGraph(), "which no backward pass uses"),
-    Case(EvaluationWithGraph, EvaluatedByHandInGraph(), "which no backward pass uses"),
+    Case(EvaluationInTrainMode, evaluated(), HELD),
+    Case(EvaluationInTrainMode, evaluated(ACTIVE), "with 2 active dropout or normalisation modules"),
+    Case(EvaluationInTrainMode, evaluated(ACTIVE, forwards=8), NOTHING_TO_JUDGE),
+    Case(EvaluationInTrainMode, evaluated(ACTIVE, batches=1, forwards=1), NOTHING_TO_JUDGE),
+    Case(EvaluationInTrainMode, evaluated(ACTIVE, of_training_loader=True), NOTHING_TO_JUDGE),
+    Case(EvaluationInTrainMode, evaluated(ACTIVE, alike=3), HELD),
+    Case(EvaluationInTrainMode, evaluated(RENEWING, then_in_eval_mode=True), HELD),
+    Case(EvaluationInTrainMode, evaluated(RENEWING, then_in_eval_mode=True, scored=True), "2 active"),
+    Case(EvaluationInTrainMode, Evaluation(model=1, first=ACTIVE), NOTHING_TO_JUDGE),
+    Case(EvaluationInTrainMode, EvaluatedByHand(first=FIRST), HELD),
+    Case(EvaluationInTrainMode, EvaluatedByHand(first=ACTIVE), "the model is in train mode, with 2 active"),
+    Case(EvaluationWithGraph, evaluated(forwards=8), HELD),
+    Case(EvaluationWithGraph, evaluated(WITH_GRAPH), "which no backward pass uses"),
+    Case(EvaluationWithGraph, evaluated(WITH_GRAPH, of_training_loader=True), NOTHING_TO_JUDGE),
+    Case(EvaluationWithGraph, EvaluatedByHand(first=WITH_GRAPH), "which no backward pass uses"),
+    Case(EvaluationWithGraph, EvaluatedByHand(first=FIRST), HELD),
     Case(FrozenNormDrifts, FrozenNorms(frozen=2), HELD),
     Case(FrozenNormDrifts, FrozenNorms(frozen=2, drifting=1, updates=3), HELD),
     Case(

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.evaluation_modes import EvaluatedInTrainMode, EvaluatedWithGraph
-from harness.watch.facts.evaluations_by_hand import EvaluatedByHand, EvaluatedByHandInGraph
-from harness.watch.facts.modes import PassEvaluated
+from harness.watch.facts.evaluations_by_hand import ON_PURPOSE, EvaluatedByHand
+from harness.watch.run.evaluations import Evaluation, FirstCall
 
 
 class EvaluationInTrainMode(Check):
@@ -32,15 +31,30 @@ class EvaluationInTrainMode(Check):
     needs = "evaluation over a DataLoader"
     formerly = ("mode::evaluation-in-eval-mode",)
 
-    def judge(self, fact: EvaluatedInTrainMode | EvaluatedByHand) -> Verdict:
-        return Found(
-            expected="model.eval() before the evaluation",
-            observed=f"the model is in train mode, with {fact.active} active dropout or normalisation "
-            f"module{'s' * (fact.active != 1)}",
-        )
+    def judge(self, evaluation: Evaluation) -> Verdict:
+        if not _is_of_a_loader(evaluation) or evaluation.repeated:
+            return NOTHING_TO_JUDGE
+        if evaluation.alike >= ON_PURPOSE or evaluation.renews:
+            return HELD
+        return _mode(evaluation.first)
 
-    def judge_pass(self, fact: PassEvaluated) -> Verdict:
-        return NOTHING_TO_JUDGE if fact.repeated else HELD
+    def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
+        return _mode(fact.first)
+
+
+def _is_of_a_loader(evaluation: Evaluation) -> bool:
+    """Whether it is of a loader's rows that are not trained on, and of more than one batch of many."""
+    return evaluation.of is not None and not evaluation.is_a_look and not evaluation.of_training_loader
+
+
+def _mode(first: FirstCall) -> Verdict:
+    if not (first.training and first.active):
+        return HELD
+    return Found(
+        expected="model.eval() before the evaluation",
+        observed=f"the model is in train mode, with {first.active} active dropout or normalisation "
+        f"module{'s' * (first.active != 1)}",
+    )
 
 
 class EvaluationWithGraph(Check):
@@ -68,11 +82,17 @@ class EvaluationWithGraph(Check):
     needs = "evaluation over a DataLoader"
     formerly = ("mode::evaluation-without-graph",)
 
-    def judge(self, fact: EvaluatedWithGraph | EvaluatedByHandInGraph) -> Verdict:
-        return Found(
-            expected="torch.no_grad() or torch.inference_mode() around the evaluation",
-            observed="the model's outputs have a graph, which no backward pass uses",
-        )
+    def judge(self, evaluation: Evaluation) -> Verdict:
+        return _graph(evaluation.first) if _is_of_a_loader(evaluation) else NOTHING_TO_JUDGE
 
-    def judge_pass(self, fact: PassEvaluated) -> Verdict:
+    def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
+        return _graph(fact.first)
+
+
+def _graph(first: FirstCall) -> Verdict:
+    if not first.gradients:
         return HELD
+    return Found(
+        expected="torch.no_grad() or torch.inference_mode() around the evaluation",
+        observed="the model's outputs have a graph, which no backward pass uses",
+    )

@@ -58,48 +58,6 @@ def labels_of(data: Any) -> list[int] | None:
     return [int(label) for label in found.tolist()]
 
 
-def rows_in(data: Any, drawn: int) -> Iterator[bytes]:
-    """A hash of each row, over its tensors without trailing zeros, which padding may have put there."""
-    named = [(name, tensor) for name, tensor in tensors_in(data) if tensor.dim() > 0 and name not in NOT_CONTENT]
-    if not any(tensor.dim() > 1 for _, tensor in named) or any(len(tensor) > drawn for _, tensor in named):
-        return  # not one row of each tensor for each row of the dataset
-    if len({len(tensor) for _, tensor in named}) > 1:
-        return
-    yield from row_digests(tensor for _, tensor in named)
-
-
-def row_digests(tensors: Iterable[torch.Tensor]) -> Iterator[bytes]:
-    """A hash of each row, over tensors that have as many, each row of tokens without trailing zeros."""
-    for row in zip(*map(_array, tensors), strict=True):
-        keys = [_key(value) for value in row]
-        yield xxhash.xxh3_64_digest(b"".join([*(len(key).to_bytes(8) for key in keys), *keys]))
-
-
-def key_of(row: Any) -> bytes:
-    """The numbers of a row, to tell it from others; of tokens without trailing zeros, which padding may have put there.
-
-    Raises:
-        ValueError: these are no numbers, or no rectangle of them.
-    """
-    return _key(_array(row))
-
-
-def _key(array: np.ndarray[Any, Any]) -> bytes:
-    return array.tobytes().rstrip(b"\0") if array.ndim == 1 else array.tobytes()
-
-
-def _array(values: Any) -> np.ndarray[Any, Any]:
-    """As an array; whole numbers and others of one width each, whatever they were."""
-    if torch.is_tensor(values):
-        values = values.float() if values.is_floating_point() else values
-        values = values.numpy(force=True)
-    array = np.asarray(values)
-    if array.dtype.kind not in "biufc":
-        raise ValueError(f"{array.dtype} is no type of numbers")
-    kind = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float32}.get(array.dtype.kind)
-    return array if kind is None else np.ascontiguousarray(array, dtype=kind)
-
-
 def content_digest(data: Any) -> bytes:
     """A digest of the first values of its tensors."""
     return _digest(part for name, tensor in tensors_in(data) for part in (name.encode(), *_first_values(tensor)))

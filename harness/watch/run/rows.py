@@ -1,0 +1,160 @@
+"""Rows: what tells one from another, and on which of them a model was trained.
+
+A row has one exact identity, a number made of its bits (:func:`exact`), and one that is blind to padding, a digest of
+its tensors without trailing zeros (:func:`blind`). Both are the same wherever the row comes from: a loader, a list, a
+tensor of the script's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+import xxhash
+
+from harness.torch_objects import real
+from harness.watch.bounded import LatestByKey
+from harness.watch.bus import Recogniser
+from harness.watch.events import Backward, BackwardBegins, Forward
+from harness.watch.host import on_host
+from harness.watch.run.batches import NOT_CONTENT, tensors_in
+
+MOST_VALUES = 512
+"""Values of a row that make its exact identity."""
+
+MOST_ROWS = 20_000
+"""Rows of one model that are remembered. By reasoning, what is worth its time: an environment gives new ones for
+ever."""
+
+KNOWN = 16
+"""Batches in a row without a new row, after which all are known."""
+
+
+def exact(given: torch.Tensor) -> list[int]:
+    """The identity of each row of a tensor of two dimensions or more: a sum of its first bits with weights.
+
+    Sums of whole numbers are the same in every order of summing, and zeros at the end add nothing to them.
+    """
+    return exact_where_it_lies(on_host(given)).tolist()
+
+
+def exact_where_it_lies(given: torch.Tensor) -> torch.Tensor:
+    """The same as a tensor on the device of the rows, for which nobody waits."""
+    values = real(given.detach()).flatten(1)[:, :MOST_VALUES]
+    if values.dtype in (torch.float16, torch.bfloat16):
+        values = values.float()
+    bits = {torch.float32: torch.int32, torch.float64: torch.int64}.get(values.dtype)
+    whole = (values.contiguous().view(bits) if bits is not None else values).long()
+    return (whole * _weights(whole.shape[1], whole.device)).sum(1)
+
+
+def _weights(columns: int, device: torch.device) -> torch.Tensor:
+    at = torch.arange(1, columns + 1, device=device)
+    return (at * 0x9E3779B97F4A7C1) ^ (at << 17)
+
+
+def blind(tensors: Iterable[torch.Tensor]) -> Iterator[bytes]:
+    """The identity of each row, blind to padding, over tensors that have as many rows."""
+    for row in zip(*map(_array, tensors), strict=True):
+        keys = [_without_padding(value) for value in row]
+        yield xxhash.xxh3_64_digest(b"".join([*(len(key).to_bytes(8) for key in keys), *keys]))
+
+
+def blind_in(data: Any, drawn: int) -> Iterator[bytes]:
+    """The identity of each row of a batch, blind to padding; none where it has not one of each tensor for each row."""
+    named = [(name, tensor) for name, tensor in tensors_in(data) if tensor.dim() > 0 and name not in NOT_CONTENT]
+    if not any(tensor.dim() > 1 for _, tensor in named) or any(len(tensor) > drawn for _, tensor in named):
+        return
+    if len({len(tensor) for _, tensor in named}) > 1:
+        return
+    yield from blind(tensor for _, tensor in named)
+
+
+def numbers(row: Any) -> bytes:
+    """The numbers of a row as they are, blind to padding.
+
+    Raises:
+        ValueError: these are no numbers, or no rectangle of them.
+    """
+    return _without_padding(_array(row))
+
+
+def _without_padding(array: np.ndarray[Any, Any]) -> bytes:
+    return array.tobytes().rstrip(b"\0") if array.ndim == 1 else array.tobytes()
+
+
+def _array(values: Any) -> np.ndarray[Any, Any]:
+    """As an array; whole numbers and others of one width each, whatever they were."""
+    if torch.is_tensor(values):
+        values = values.float() if values.is_floating_point() else values
+        values = values.numpy(force=True)
+    array = np.asarray(values)
+    if array.dtype.kind not in "biufc":
+        raise ValueError(f"{array.dtype} is no type of numbers")
+    kind = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float32}.get(array.dtype.kind)
+    return array if kind is None else np.ascontiguousarray(array, dtype=kind)
+
+
+def largest(event: Forward) -> torch.Tensor | None:
+    """The largest tensor that a model was given."""
+    tensors = [tensor for tensor in event.tensors.values() if tensor.dim()]
+    return max(tensors, key=lambda tensor: tensor.numel(), default=None)
+
+
+def given_to(forward: Forward) -> list[int] | None:
+    """The exact identity of each row that a model was given, by the largest tensor; None where that has no rows."""
+    given = largest(forward)
+    return None if given is None or given.dim() < 2 or given.is_meta else exact(given)
+
+
+class TrainedRows(Recogniser):
+    """The rows that models were trained on, by their exact identity.
+
+    Of a loader's batches they are those of the updates that are looked at; of batches that a script makes itself all,
+    until no new ones come.
+    """
+
+    def begin(self) -> None:
+        self.of = LatestByKey[int, set[int]]()
+        """By the model's number: all that a backward pass went through, before the one at hand."""
+        self.at_hand: dict[int, list[int]] = {}
+        """By the model's number: those of the backward pass at hand."""
+        self.alike: set[int] = set()
+        """Numbers of models that were given a row twice in a batch: rows cannot be told apart by their content."""
+        self._known: Counter[int] = Counter()
+        """Batches in a row that brought no new one, by the model's number."""
+        self._given: dict[int, tuple[int, list[int]]] = {}
+        """By the number of a forward, that of its model, and the rows."""
+
+    def on_backward_begins(self, event: BackwardBegins) -> None:
+        self.at_hand, self._given = {}, {}
+        if event.inside_step:
+            return
+        for forward in event.forwards:
+            if forward.gradients and (event.at.sampled or self._is_followed(forward)):
+                rows = given_to(forward)
+                if rows is not None:
+                    number = self.monitor.number_of(forward.model)
+                    self.at_hand[number] = rows
+                    self._given[forward.number] = number, rows
+
+    def _is_followed(self, forward: Forward) -> bool:
+        """Whether all rows of its model are remembered, those between the updates that are looked at, too."""
+        number = self.monitor.number_of(forward.model)
+        return forward.batch is None and len(self.of.get(number, ())) < MOST_ROWS and self._known[number] < KNOWN
+
+    def on_backward(self, event: Backward) -> None:
+        for forward in event.forwards:
+            if forward.number not in event.reached or forward.number not in self._given:
+                continue
+            number, rows = self._given.pop(forward.number)
+            if len(set(rows)) < len(rows):
+                self.alike.add(number)
+            trained = self.of.setdefault(number, set())
+            before = len(trained)
+            if before < MOST_ROWS:
+                trained.update(rows)
+            self._known[number] = self._known[number] + 1 if len(trained) == before else 0

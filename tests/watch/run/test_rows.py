@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from harness.watch.monitor import Monitor
+from harness.watch.run.rows import MOST_VALUES, TrainedRows, blind, exact, numbers
+from tests.watch.facts.small import sgd, step
+from tests.watch.run.account import watched
+
+ROWS, LABELS = torch.arange(64.0).reshape(16, 4) / 64, torch.arange(16) % 2
+
+
+@given(st.lists(st.lists(st.integers(0, 30_000), min_size=3, max_size=3), min_size=1, max_size=8))
+def test_rows_are_alike_exactly_where_their_numbers_are(rows: list[list[int]]) -> None:
+    whole = torch.tensor(rows)
+    for identities in (exact(whole), list(blind([whole]))):
+        assert (len(set(identities))) == len(set(map(tuple, torch.tensor(rows).tolist())))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool])
+def test_the_exact_identity_is_of_bits(dtype: torch.dtype) -> None:
+    rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).to(dtype)
+    one, other, third = exact(rows)
+    assert len({one, other, third}) == 3
+    assert exact(rows[1:2]) == [other]
+    assert exact(rows[:, :1].expand(3, 2))[0] == exact(torch.ones(1, 2, dtype=dtype))[0]
+
+
+def test_two_numbers_next_to_each_other_are_two_rows() -> None:
+    one = torch.tensor([[1.0, 2.0]])
+    assert exact(one) != exact(torch.nextafter(one, one + 1))
+
+
+def test_what_lies_behind_the_first_values_is_not_seen() -> None:
+    rows = torch.zeros(2, MOST_VALUES + 1)
+    rows[1, -1] = 1
+    assert len(set(exact(rows))) == 1
+    assert len(set(blind([rows]))) == 2
+
+
+def test_padding_makes_no_other_row() -> None:
+    short, long = torch.tensor([[7, 8, 9]]), torch.tensor([[7, 8, 9, 0, 0]])
+    assert list(blind([short])) == list(blind([long]))
+    assert exact(short) == exact(long)
+    assert numbers([7, 8, 9]) == numbers([7, 8, 9, 0])
+    assert list(blind([short])) != list(blind([short + 1]))
+
+
+def test_what_is_no_number_has_no_identity() -> None:
+    with pytest.raises(ValueError, match="no type of numbers"):
+        numbers(["a", "b"])
+
+
+def trained(loop: object) -> TrainedRows:
+    found: list[TrainedRows] = []
+
+    def reader(monitor: Monitor) -> TrainedRows:
+        found.append(monitor.fact(TrainedRows))
+        return found[0]
+
+    watched(loop, reader)  # type: ignore[arg-type]
+    return found[0]
+
+
+@pytest.mark.parametrize("by_loader", [True, False])
+def test_rows_that_were_trained_on(by_loader: bool) -> None:
+    """Whatever they come from; and none that were evaluated, with a graph or without."""
+
+    def loop() -> None:
+        model = nn.Linear(4, 2)
+        optimizer = sgd(model)
+        batches = (
+            DataLoader(TensorDataset(ROWS, LABELS), batch_size=8)
+            if by_loader
+            else zip(ROWS.split(8), LABELS.split(8), strict=True)
+        )
+        for rows, labels in batches:
+            step(model, optimizer, rows, labels)
+            functional.cross_entropy(model(ROWS + 7), LABELS)
+            with torch.no_grad():
+                functional.cross_entropy(model(ROWS + 9), LABELS)
+
+    (known,) = trained(loop).of.values()
+    assert known == set(exact(ROWS))
+
+
+def test_a_row_that_comes_twice_in_a_batch_is_known_to() -> None:
+    def loop() -> None:
+        model = nn.Linear(4, 2)
+        step(model, sgd(model), ROWS[:1].repeat(8, 1), LABELS[:8])
+
+    assert len(trained(loop).alike) == 1
