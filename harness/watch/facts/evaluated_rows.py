@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Scored
+from harness.watch.events import Backward, End, Fact, Forward
 from harness.watch.host import on_host
+from harness.watch.run.evaluations import ScoredCall
 from harness.watch.run.rows import TrainedRows, exact
 
 MOST_IDS = 1_000_000
@@ -63,19 +64,9 @@ class KnownTokens(Recogniser):
                     size = max(len(before), len(counts))
                     self._trained[key] = _padded(before, size) + _padded(counts, size)
 
-    def on_forward(self, event: Forward) -> None:
-        if event.loss is not None:
-            self._score(event)
-
-    def on_scored(self, event: Scored) -> None:
-        self._score(event.forward)
-
-    def on_metric(self, event: MetricCall) -> None:
-        for forward in self.monitor.forwards[-1:]:
-            self._score(forward)
-
-    def _score(self, scored: Forward) -> None:
-        if scored.gradients or not self._trained or scored.number == self._latest:
+    def on_scored(self, fact: ScoredCall) -> None:
+        scored = fact.forward
+        if not self._trained or scored.number == self._latest:
             return
         self._latest = scored.number
         for key, tensor in self._texts(scored):

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import RandomSampler, SequentialSampler, Subset
 
 from harness.watch.asking import leaves_after_one
-from harness.watch.bounded import First
+from harness.watch.bounded import First, FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
 from harness.watch.facts.datasets import base, length, plain, row_hashes
@@ -21,6 +21,7 @@ from harness.watch.facts.passes import Alike, Passes, latest_of
 from harness.watch.facts.samplers import batch_sampler, chosen_rows, has_torchs_own_sampler, row_sampler
 from harness.watch.run.batches import sample_digest
 from harness.watch.run.evaluations import Evaluation
+from harness.watch.run.rows import TrainedRows
 
 CHANCE = 0.02
 """Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora."""
@@ -31,6 +32,9 @@ MIN_RATIO_TO_NATURAL_REPEATS = 5
 ENOUGH_ROWS = 4
 """Smallest number of rows that are compared."""
 
+
+ENOUGH_BY_CONTENT = 8
+"""The same for rows that are known by what a model was given."""
 
 ENOUGH_VALUES = 16
 """Different values of a row from which on most of them in another row are no chance: a drawing in black and white has
@@ -44,15 +48,32 @@ MOST_VALUES = 1_000_000
 
 
 class RowsEvaluated(Fact):
-    """A run is over in which a model was evaluated on rows of a loader. ``where`` is where its batches were taken."""
+    """A run is over in which a model was evaluated. ``where`` the batches of a loader were taken, or it was called."""
 
-    needs = "evaluation over a DataLoader"
+    needs = "evaluation whose rows are known"
     of_run = True
     rows: int
     trained: int = 0
     """Those that are training rows, where this is an evaluation of its own and not a look at what was trained on."""
     carried: bool = False
     """Whether they were training rows of another split: the model goes on from one split to the next."""
+    by_content: bool = False
+    """Whether they are known by what the model was given alone, and not by a loader's dataset."""
+
+
+@dataclass(eq=False)
+class _Asked:
+    """What a line asked a model about, again and again."""
+
+    rows: frozenset[int]
+    rounds: set[int]
+    """Updates that had been made: the first two, and the latest."""
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Another evaluation; of other rows it is none that this tells anything of."""
+        if self.rows != evaluation.rows or evaluation.some_twice:
+            self.rows = frozenset()
+        self.rounds = {*sorted(self.rounds)[:2], evaluation.update}
 
 
 class EvaluationOver(Fact):
@@ -102,6 +123,9 @@ class RowsOfEvaluations(Recogniser):
         self._passes = self.fact(Passes)
         self._scored: WeakSet[Pass] = WeakSet()
         """Passes that said how good a model is; those that only read its outputs are no evaluation."""
+        self._trained = self.fact(TrainedRows)
+        self._asked = FirstByKey[tuple[int, str | None], _Asked]()
+        """By the model's number and the line that calls it."""
         self._updates_at_end: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
         self._dropping = First[tuple[Any, EvaluationOver]](16)  # each keeps its loader alive
         """The first evaluations over loaders that leave rows out, with these."""
@@ -113,6 +137,9 @@ class RowsOfEvaluations(Recogniser):
     def on_evaluation(self, fact: Evaluation) -> None:
         if fact.of is not None and fact.scored:
             self._scored.add(fact.of)
+        key = fact.model, fact.where
+        if fact.scored and not fact.by_row and not fact.of_training_loader and self._asked.takes(key):
+            self._asked.setdefault(key, _Asked(fact.rows, set())).add(fact)
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self._look_at_used()
@@ -197,6 +224,23 @@ class RowsOfEvaluations(Recogniser):
                     continue
                 rows, carried = 0, False  # the training rows are evaluated beside others, or only read
             self.tell(RowsEvaluated(rows=size, trained=rows, carried=carried, where=each.of.where))
+        if not any(rows for _, rows, _, _, _ in overlaps):
+            self._tell_of_known_again()
+
+    def _tell_of_known_again(self) -> None:
+        """Of rows that are told apart by what the model was given: some of them were trained on, and not all.
+
+        Where all were, or all that were trained on are among them, it may be meant: a training accuracy, or one of the
+        whole dataset.
+        """
+        for (model, where), asked in self._asked.items():
+            trained, rows = self._trained.of.get(model), len(asked.rows)
+            again = len(asked.rounds) > 1 or self.monitor.updates_made in asked.rounds
+            if not trained or rows < ENOUGH_BY_CONTENT or model in self._trained.alike or not again:
+                continue
+            both = len(asked.rows & trained)
+            if max(2, CHANCE * rows) <= both < min(rows, len(trained)) or not both:
+                self.tell(RowsEvaluated(rows=rows, trained=both, by_content=True, where=where))
 
     def _datasets(self, kinds: Iterable[Alike]) -> list[_Rows]:
         """The first pass of each loader with each model."""

@@ -10,8 +10,9 @@ import torch
 
 from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Scored
+from harness.watch.events import Backward, End, Fact, Forward
 from harness.watch.host import on_host
+from harness.watch.run.evaluations import ScoredCall
 
 ROW_SCALE_FACTOR = 20
 """Times that rows of an evaluation must be larger, or smaller, than any of training. Pixels of 0 to 255 beside 0 to 1
@@ -151,21 +152,10 @@ class InputScales(Recogniser):
                     low, high = self._trained.get(key, (math.inf, 0.0))
                     self._trained[key] = min(low, float(scales.min())), max(high, float(scales.max()))
 
-    def on_forward(self, event: Forward) -> None:
-        if event.loss is not None:
-            self._score(event)
-
-    def on_scored(self, event: Scored) -> None:
-        if not event.by_row:  # which says what is unusual
-            self._score(event.forward)
-
-    def on_metric(self, event: MetricCall) -> None:
-        for forward in self.monitor.forwards[-1:]:
-            self._score(forward)
-
-    def _score(self, scored: Forward) -> None:
-        if scored.gradients or not self._trained:
+    def on_scored(self, fact: ScoredCall) -> None:
+        if fact.by_row or not self._trained:
             return
+        scored = fact.forward
         for key, tensor in self._inputs(scored):
             if key not in self._trained or self._forwards.get(key) == scored.number:
                 continue

@@ -12,9 +12,9 @@ import torch
 from harness.torch_objects import is_dense
 from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
-from harness.watch.events import BackwardBegins, End, Fact, Scored
+from harness.watch.events import BackwardBegins, End, Fact
 from harness.watch.facts.rows_by_hand import FRAMES, RowsByHand
-from harness.watch.run.evaluations import Evaluation
+from harness.watch.run.evaluations import Evaluation, ScoredCall
 from harness.watch.run.rows import TrainedRows, exact, largest
 
 MIN_EPOCHS = 3
@@ -121,8 +121,8 @@ class SlicesOfTensors(Recogniser):
                 seen.epochs += given.first == 0
                 seen.longest = max(seen.longest, given.rows)
 
-    def on_scored(self, event: Scored) -> None:
-        for tensor in event.forward.tensors.values():
+    def on_scored(self, fact: ScoredCall) -> None:
+        for tensor in fact.forward.tensors.values():
             given = self._rows.slice_of(tensor)
             if given is not None:
                 mask = self._evaluated.setdefault(given.source, torch.zeros(given.of, dtype=torch.bool, device="cpu"))
@@ -250,9 +250,9 @@ class RowsHeldOut(Recogniser):
 
         return look
 
-    def on_scored(self, event: Scored) -> None:
-        of, number = event.forward.batch, self.monitor.number_of(event.forward.model)
-        if event.by_row or number in self._named or not self._named.takes(number) or number not in self._trained.of:
+    def on_scored(self, fact: ScoredCall) -> None:
+        of, number = fact.forward.batch, self.monitor.number_of(fact.forward.model)
+        if fact.by_row or number in self._named or not self._named.takes(number) or number not in self._trained.of:
             return
         if of is None or of.of.trains:
             named = self._named[number] = _Named(self.monitor.locator.where())

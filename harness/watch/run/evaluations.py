@@ -68,6 +68,19 @@ class FirstCall:
         return cls(call.model.training, len(active), call.gradients, call.where, bool(momenta), averages)
 
 
+class ScoredCall(Fact):
+    """Something said how good what a model says is: a loss, its own or the script's, a comparison, a metric.
+
+    The call is one that cannot be differentiated. ``where`` the model was called.
+    """
+
+    needs = "evaluation"
+    of_run = True
+    forward: Forward
+    by_row: bool = False
+    """Whether it is a loss of each row, which chooses among rows or says which are unusual."""
+
+
 class Evaluation(Fact):
     """A model was called, nobody differentiated what it said, and that is over. ``where`` is the first call.
 
@@ -91,6 +104,8 @@ class Evaluation(Fact):
     """Whether a loss of each row was computed, which chooses among rows or says which are unusual."""
     rows: frozenset[int] = frozenset()
     """The exact identities of rows that were scored, or that a model with active modules was asked about: the first."""
+    some_twice: bool = False
+    """Whether one of these came twice in a call: rows cannot be told apart by their content."""
     sampled: int = 1
     """The most calls with the same rows."""
     asked_before: bool = False
@@ -182,6 +197,7 @@ class _Open:
             scored=self.scored,
             by_row=self.by_row,
             rows=frozenset().union(*rows),
+            some_twice=any(len(set(each)) < len(each) for each in rows),
             sampled=max(asked.values(), default=1),
             asked_before=any(one and one == other and not call.scored for call, (one, other) in pairs),
             alike=alike,
@@ -194,7 +210,7 @@ class _Open:
 class Evaluations(Recogniser):
     """The evaluations of a run, in the order in which they are over."""
 
-    makes = (Evaluation,)
+    makes = (ScoredCall, Evaluation)
 
     def begin(self) -> None:
         self._open = FirstByKey[tuple[int, Pass | None, str | None], _Open]()
@@ -214,9 +230,10 @@ class Evaluations(Recogniser):
             return
         now.number += 1
         if not event.gradients:
-            now.scored |= event.loss is not None or _is_a_number(event.output)  # a module that has the loss in it
             if now.first.active and event.model.training:
                 now.keep(event)
+            if event.loss is not None or _is_a_number(event.output):  # a module that has the loss in it
+                self._score(event)
 
     def _of(self, event: Forward, made: FirstCall | None = None) -> _Open | None:
         """The evaluation that a call is a part of; None where there is no room for another. It was ``made`` so."""
@@ -250,6 +267,7 @@ class Evaluations(Recogniser):
             now.by_row |= by_row
             now.scored |= not by_row
             now.keep(forward, scored=True)
+            self.tell(ScoredCall(forward=forward, by_row=by_row, where=forward.where))
 
     def on_pass_ends(self, event: PassEnds) -> None:
         if event.of.trains:

@@ -131,6 +131,8 @@ CASES = [
     Case(WeightsOfClasses, over(BY_CLASS), "the sampler has 2 weights, so it draws only the first 2 rows"),
     Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=8), HELD),
     Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=8, trained=8), "all of the 8 evaluation rows were trained on"),
+    Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=8, by_content=True), HELD),
+    Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=60, trained=20, by_content=True), "20 of the 60 evaluation rows were"),
     Case(
         EvaluatedOnTrainingRows,
         RowsEvaluated(rows=8, trained=3, carried=True),

@@ -25,6 +25,10 @@ class EvaluatedOnTrainingRows(Check):
     folds of a cross-validation, in which each model has rows of its own, or a few texts that occur in both splits. A
     pass over the training rows that reads what the model makes of them, without a metric or a mean loss (features to
     cluster, a threshold for what is unusual, the loss of each row), is not an evaluation.
+
+    Rows that come from no loader, or change on their way to the model, are known by what the model is given. Where all
+    of them were trained on, or all that were trained on are among them, nothing is reported; where some were, it is a
+    warning, since a row may be in two splits for a reason.
     """
 
     formerly = ("rows::evaluation-rows-unseen",)
@@ -38,6 +42,7 @@ class EvaluatedOnTrainingRows(Check):
             observed=f"{what} of the {fact.rows} evaluation rows {'was' if fact.trained == 1 else 'were'} trained on"
             + (" in another split: the script goes on with the same model" if fact.carried else ""),
             hint=CARRIED if fact.carried else None,
+            may_be_meant=fact.by_content,
         )
 
 
