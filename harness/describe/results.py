@@ -213,12 +213,8 @@ class Metrics(Section):
 
 def _of_targets(call: LossCall) -> tuple[float, int]:
     """What a loss adds up to over its targets, and how many there are: of a mean as of a sum."""
-    value, target = call.value.detach().double(), call.target
-    targets = target.numel()
-    if call.function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
-        targets = int((target != call.options.get("ignore_index", -100)).sum())
-    mean = value.dim() == 0 and call.options.get("reduction", "mean") == "mean"
-    return float(value.sum()) * (targets if mean else 1), targets
+    targets = int(call.targets)
+    return float(call.value.detach().double().sum()) * (targets if call.is_mean else 1), targets
 
 
 def _shape(tensor: torch.Tensor) -> str:

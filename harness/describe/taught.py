@@ -13,7 +13,7 @@ import torch
 
 from harness.describe.lines import Line, Section, line, listed, number
 from harness.findings import count
-from harness.watch.events import Backward, BackwardBegins, LossCall
+from harness.watch.events import IGNORED, Backward, BackwardBegins, LossCall
 from harness.watch.facts.called_models import Names
 from harness.watch.facts.labels_given import Labelled, real_tokens
 from harness.watch.facts.losses import mean_loss
@@ -32,7 +32,7 @@ SHARE_RTOL = 1e-3
 
 LOOKED_AT_ONLY = ", in the updates that were looked at"
 
-DEFAULTS = {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0}
+DEFAULTS = {"reduction": "mean", "ignore_index": IGNORED, "label_smoothing": 0.0}
 
 SHOWN_OPTIONS = ("reduction", "ignore_index", "label_smoothing", "beta", "delta")
 
@@ -184,7 +184,7 @@ class Losses(Section):
             seen.function, seen.where = call.function + (" written by hand" * call.by_hand), call.where
             seen.options = {n: call.options[n] for n in SHOWN_OPTIONS if call.options.get(n) is not None}
             seen.options |= {n: True for n in ("weight", "pos_weight") if call.options.get(n) is not None}
-            classes = call.input.shape[1] if call.function in ("cross_entropy", "nll_loss") else None
+            classes = call.input.shape[1] if call.of_classes else None
             seen.shape = f"{classes} classes" if classes else "x".join(map(str, call.input.shape[1:])) or "one number"
             seen.by_hand = call.by_hand
             seen.by_row = call.value.dim() > 0 or call.by_hand
@@ -194,10 +194,7 @@ class Losses(Section):
         if seen.calls <= COMPARED_PASSES and call.value.requires_grad and call.value.dim() == 0:
             weigh = self.monitor.guarded(self, lambda gradient: seen.weights.append(float(gradient) / scale))
             call.value.register_hook(weigh)  # type: ignore[no-untyped-call]
-        target = call.target.detach()
-        counted = torch.ones_like(target, dtype=torch.bool)
-        if call.function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
-            counted = target != call.options.get("ignore_index", -100)
+        target, counted = call.target.detach(), call.counted
         seen.counted += int(counted.sum())
         seen.ignored += int((~counted).sum())
         if call.value.requires_grad and call.value.shape == counted.shape and call.value.dim():

@@ -305,6 +305,9 @@ class InnerForward(Forward):
     """One call of a pretrained model inside a module of the script's own."""
 
 
+IGNORED = -100
+"""The target that torch's losses of classes leave out, unless they are told otherwise."""
+
 LOSSES = (
     "cross_entropy",
     "nll_loss",
@@ -332,6 +335,43 @@ class LossCall(Event):
     where: str | None
     by_hand: bool = False
     """Whether the script has written it itself: then it is told of when it is differentiated, in that line."""
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether it takes logits, or log-probabilities, of classes."""
+        return self.function in ("cross_entropy", "nll_loss")
+
+    @property
+    def ignored(self) -> int | None:
+        """The number of the class whose targets it leaves out; None where targets are not numbers of classes."""
+        by_class = self.of_classes and not self.target.is_floating_point()
+        return self.options.get("ignore_index", IGNORED) if by_class else None
+
+    @property
+    def counted(self) -> torch.Tensor:
+        """As the target: which of its numbers have a part in the loss."""
+        target = self.target.detach()
+        return torch.ones_like(target, dtype=torch.bool) if self.ignored is None else target != self.ignored
+
+    @property
+    def targets(self) -> torch.Tensor | int:
+        """How many have; where some are left out, a tensor for which nobody waits yet."""
+        return self.target.numel() if self.ignored is None else self.counted.sum()
+
+    @property
+    def reduction(self) -> str:
+        """ "mean", "sum" or "none"."""
+        return str(self.options.get("reduction", "mean"))
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is one number, the mean over the targets that count."""
+        return self.value.dim() == 0 and self.reduction == "mean"
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether the script weighs classes or targets."""
+        return self.options.get("weight") is not None
 
 
 @dataclass(frozen=True, eq=False)

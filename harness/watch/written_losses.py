@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
-from harness.watch.events import Forward
-
-IGNORED = -100
+from harness.watch.events import IGNORED, Forward
 
 MOST_NODES = 64
 """Nodes between what is differentiated and a loss: by reasoning, a few operations for each of a few terms."""

@@ -10,8 +10,8 @@ from torch import nn
 from torch.nn import functional
 
 from harness.watch import watch
-from harness.watch.events import Forward
-from harness.watch.written_losses import IGNORED, written_losses
+from harness.watch.events import IGNORED, Forward
+from harness.watch.written_losses import written_losses
 
 ROWS, CLASSES = 6, 5
 LABELS = torch.tensor([0, 3, 1, 4, 2, 3])

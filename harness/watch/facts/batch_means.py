@@ -15,7 +15,6 @@ from torch import nn
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward, Pass, PassEnds, Scored
 from harness.watch.facts.labels_given import labelled
-from harness.watch.facts.next_tokens import IGNORED
 
 MIN_BATCHES = 3
 """Batches of an evaluation: by reasoning, the sum of two losses may be some other number."""
@@ -93,12 +92,10 @@ class MeansOfBatches(Recogniser):
 
     def on_scored(self, event: Scored) -> None:
         call = event.loss
-        if call is None or call.function not in ("cross_entropy", "nll_loss") or self._of(event.forward) is None:
+        if call is None or call.ignored is None or self._of(event.forward) is None:
             return
-        means = call.value.dim() == 0 and call.options.get("reduction", "mean") == "mean"
-        if means and call.options.get("weight") is None and not call.target.is_floating_point():
-            counted = (call.target != call.options.get("ignore_index", IGNORED)).sum()
-            self._keep(event.forward, call.value, counted, call.where)
+        if call.is_mean and not call.is_weighted:
+            self._keep(event.forward, call.value, call.counted.sum(), call.where)
 
     def _of(self, forward: Forward) -> Pass | None:
         """The evaluation that a forward is a part of."""

@@ -78,7 +78,7 @@ class ClassWeights(Recogniser):
         weights, target = given.detach().flatten().cpu(), event.target.detach()
         if self._call is not None and not (event.where == self._call[2] and torch.equal(weights, self._call[1])):
             return
-        if event.function in ("cross_entropy", "nll_loss"):
+        if event.of_classes:
             target = target[(target >= 0) & (target < len(weights))] if not target.is_floating_point() else target[:0]
             counts = torch.bincount(target.flatten().long(), minlength=len(weights)).cpu()
             targets = target.numel()

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import BackwardBegins, End, Fact, Forward, LossCall, MetricCall, TrainerMade
+from harness.watch.events import IGNORED, BackwardBegins, End, Fact, Forward, LossCall, MetricCall, TrainerMade
 from harness.watch.facts.datasets import plain, stored_columns
 from harness.watch.host import on_host
 from harness.watch.run.batches import labels_of
@@ -116,7 +116,7 @@ class ClassesInLosses(Recogniser):
             return
         for call in event.losses:
             if call.function == "cross_entropy" and _is_of_rows(call, event.forwards[-1]):
-                ignored = call.options.get("ignore_index", -100)
+                ignored = call.options.get("ignore_index", IGNORED)
                 self.tell(
                     ClassesDifferentiated(
                         classes=call.input.shape[1],

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from harness.watch.events import IGNORED
 from harness.watch.facts.formulas import Confusion, Part
 from harness.watch.host import brought
 
@@ -20,9 +21,6 @@ MOST_SCORES = 1000
 
 FIVE = 5
 """Classes among which the right one is with top-5 accuracy. A convention."""
-
-IGNORED = -100
-"""The label that counts for nothing. torch's own default."""
 
 
 @dataclass(eq=False)

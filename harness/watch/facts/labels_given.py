@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, Fact, Forward
-from harness.watch.facts.next_tokens import GIVEN, IGNORED
+from harness.watch.events import IGNORED, Backward, BackwardBegins, Fact, Forward
+from harness.watch.facts.next_tokens import GIVEN
 from harness.watch.host import on_host
 
 GENERATES = ("CausalLM", "LMHead", "ConditionalGeneration", "Seq2SeqLM")

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import BackwardBegins, Fact, Forward, LossCall, Pairing
+from harness.watch.events import IGNORED, BackwardBegins, Fact, Forward, LossCall, Pairing
 from harness.watch.host import on_host
 from harness.watch.run.batches import tensors_in
 
@@ -80,7 +80,7 @@ class LossInputs(Recogniser):
 
 
 def _takes_logits(call: LossCall) -> bool:
-    of_rows = call.function in ("cross_entropy", "nll_loss") and call.input.dim() == 2
+    of_rows = call.of_classes and call.input.dim() == 2
     return of_rows or call.function == "binary_cross_entropy_with_logits"
 
 
@@ -225,8 +225,8 @@ class IgnoredTargets(Recogniser):
     _times = 0
 
     def on_loss(self, event: LossCall) -> None:
-        index = event.options.get("ignore_index", -100)
-        if event.function not in ("cross_entropy", "nll_loss") or not event.at.sampled:
+        index = event.options.get("ignore_index", IGNORED)
+        if not event.of_classes or not event.at.sampled:
             return
         classes = event.input.shape[1] if event.input.dim() > 1 else len(event.input)
         called = self.monitor.forwards[-1:]

@@ -63,9 +63,8 @@ class DifferentiatedLoss(Recogniser):
 
 def mean_loss(call: LossCall) -> float | None:
     """The mean loss of the batch, whatever reduction the script chose; None where it cannot be told."""
-    if call.function not in ("cross_entropy", "nll_loss") or call.options.get("weight") is not None:
-        plain = call.value.dim() == 0 and call.options.get("reduction", "mean") == "mean"
-        return float(on_host(call.value).float()) if plain else None
+    if not call.of_classes or call.is_weighted:
+        return float(on_host(call.value).float()) if call.is_mean else None
     options: dict[str, Any] = {
         name: value for name, value in call.options.items() if name in ("ignore_index", "label_smoothing")
     }

@@ -115,7 +115,7 @@ class MetricCalls(Recogniser):
         """Numbers of classes that a loss was computed from the logits of."""
 
     def on_loss(self, event: LossCall) -> None:
-        if event.function in ("cross_entropy", "nll_loss") and event.input.dim() == 2:
+        if event.of_classes and event.input.dim() == 2:
             self._classes.add(event.input.shape[1])
 
     def on_metric(self, event: MetricCall) -> None:

@@ -14,11 +14,8 @@ from typing import Any
 import torch
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, Fact, Forward, LossCall, logits_in
+from harness.watch.events import IGNORED, Backward, BackwardBegins, Fact, Forward, LossCall, logits_in
 from harness.watch.host import on_host, together
-
-IGNORED = -100
-"""The label that torch's cross-entropy leaves out, unless told otherwise."""
 
 NOT_TOKENS = ("labels", "mask", "type", "position", "segment")
 """What is in the names of whole numbers for each token that are no tokens."""
@@ -107,7 +104,7 @@ class NextTokens(Recogniser):
             if forward.gradients and logits_in(forward.output) is None and (calls := forward.losses or event.losses):
                 self.taught += [taught for call in calls for taught in _taught_within(forward, call)]
             elif forward.logits is not None and forward.logits.dim() == 3:
-                calls = [call for call in event.losses if call.function in ("cross_entropy", "nll_loss")]
+                calls = [call for call in event.losses if call.of_classes]
                 self.taught += [taught for call in calls for taught in _taught(forward, forward.logits, call)]
             elif forward.logits is None and forward.loss is not None and forward.gradients:
                 self.taught += _taught_by_labels(forward)
@@ -141,9 +138,9 @@ def _are_these(given: torch.Tensor, targets: torch.Tensor) -> bool:
 
 
 def _taught(forward: Forward, logits: torch.Tensor, call: LossCall) -> Iterator[TokenLoss]:
-    ignored = call.options.get("ignore_index", IGNORED)
+    ignored = call.ignored
     tokens, are_targets = _given_tokens(forward, call.target)
-    if tokens is None or tokens.shape != logits.shape[:2] or call.target.is_floating_point():
+    if ignored is None or tokens is None or tokens.shape != logits.shape[:2]:
         return
     for time in (1, 0):
         targets, first = _placed(logits.detach(), call, time) or (None, 0)
@@ -174,9 +171,9 @@ def by_place(logits: torch.Tensor, tokens: torch.Tensor, time: int) -> torch.Ten
 
 def _taught_within(forward: Forward, call: LossCall) -> Iterator[TokenLoss]:
     """Of a model that computes its loss within its forward and gives no logits."""
-    if call.function not in ("cross_entropy", "nll_loss") or call.target.is_floating_point():
+    ignored = call.ignored
+    if ignored is None:
         return
-    ignored = call.options.get("ignore_index", IGNORED)
     given = {id(tensor): tensor for name, tensor in forward.tensors.items() if _may_be_tokens(name, tensor)}
     others = [tensor for tensor in given.values() if not _are_these(tensor, call.target)]
     for tokens in others or list(given.values())[:1]:

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import BackwardBegins, Fact, Forward, LossCall, positional
+from harness.watch.events import IGNORED, BackwardBegins, Fact, Forward, LossCall, positional
 from harness.watch.facts.labels_given import generates
-from harness.watch.facts.next_tokens import IGNORED, NextTokens, TokenLoss
+from harness.watch.facts.next_tokens import NextTokens, TokenLoss
 from harness.watch.facts.tokens import Tokens, trailing
 from harness.watch.facts.twins import LanguageTwin, asking, differ
 
@@ -72,8 +72,7 @@ class PaddingInLosses(Recogniser):
         return counted & trailing(labels, pad), counted
 
     def _look_at(self, padded: torch.Tensor, counted: torch.Tensor, call: LossCall | None, where: str | None) -> None:
-        options = {} if call is None else call.options
-        if options.get("reduction", "mean") == "none" or options.get("weight") is not None:
+        if call is not None and (call.reduction == "none" or call.is_weighted):
             return
         several = padded & (padded.sum(1, keepdim=True) >= MIN_IN_ROW)
         self.tell(PaddingCounted(padding=int(several.sum()), counted=int(counted.sum()), where=where))

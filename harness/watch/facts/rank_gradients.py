@@ -304,10 +304,7 @@ def _count(losses: Sequence[LossCall]) -> int | None:
     """Rows or tokens that the one loss function was given that was called."""
     if len(losses) != 1:
         return None
-    target = losses[0].target
-    if losses[0].function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
-        return int((target != losses[0].options.get("ignore_index", -100)).sum())
-    return target.numel()
+    return int(losses[0].targets)
 
 
 def _divisions(file: str) -> list[int]:

@@ -16,6 +16,7 @@ from harness.torch_objects import is_dense
 from harness.watch.bounded import MOST, FirstByKey, Latest, LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import (
+    IGNORED,
     Backward,
     BackwardBegins,
     End,
@@ -415,7 +416,7 @@ class ReportedNumbers(Recogniser):
             counted.loss = event.loss.detach()
             ahead = labels.dim() == 2 and event.logits is not None and event.logits.dim() == 3
             if ahead and event.logits is not None and event.logits.shape[-1] > MOST_SCORES:
-                counted.targets = (labels[:, 1:] != -100).sum()  # of the next token, as language models are
+                counted.targets = (labels[:, 1:] != IGNORED).sum()  # of the next token, as language models are
 
     def _count_trained(self, event: Forward) -> None:
         """Hits of the rows of a batch, as they are when it is trained on."""
@@ -469,15 +470,12 @@ class ReportedNumbers(Recogniser):
         target = call.target.detach()
         if not counted.ways:
             counted.count(forward.logits, target)
-        targets: Any = target.numel()
-        if call.function in ("cross_entropy", "nll_loss") and not target.is_floating_point():
-            targets = (target != call.options.get("ignore_index", -100)).sum()
-        elif call.function in ("cross_entropy", "kl_div"):
-            targets = len(target)
-        reduction, value = call.options.get("reduction", "mean"), call.value.detach().double()
-        if call.options.get("weight") is not None or counted.loss is not None:
+        by_row = call.ignored is None and call.function in ("cross_entropy", "kl_div")
+        targets: Any = len(target) if by_row else call.targets
+        if call.is_weighted or counted.loss is not None:
             return
-        counted.loss = value if reduction == "mean" else value.sum() / torch.as_tensor(targets).clamp(min=1)
+        value = call.value.detach().double()
+        counted.loss = value if call.reduction == "mean" else value.sum() / torch.as_tensor(targets).clamp(min=1)
         if not counted.ways:
             counted.targets, counted.places = targets, target.numel()
 

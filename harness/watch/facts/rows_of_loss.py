@@ -124,7 +124,7 @@ class RowsOfLoss(Recogniser):
     def _calls(self, event: BackwardBegins) -> list[LossCall]:
         if self._loss.value is None or not math.isfinite(self._loss.value):
             return []
-        calls = [call for call in event.losses if call.function in ("cross_entropy", "nll_loss")]
+        calls = [call for call in event.losses if call.of_classes]
         calls = [call for call in calls if call.value is event.root or _is_root(call.value, event.root)] or calls
         calls = [call for call in calls if call.target.dim() == 1 and call.input.dim() == 2]
         return [] if any(call.target.is_floating_point() for call in calls) else calls

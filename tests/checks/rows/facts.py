@@ -132,7 +132,11 @@ CASES = [
     Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=8), HELD),
     Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=8, trained=8), "all of the 8 evaluation rows were trained on"),
     Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=8, by_content=True), HELD),
-    Case(EvaluatedOnTrainingRows, RowsEvaluated(rows=60, trained=20, by_content=True), "20 of the 60 evaluation rows were"),
+    Case(
+        EvaluatedOnTrainingRows,
+        RowsEvaluated(rows=60, trained=20, by_content=True),
+        "20 of the 60 evaluation rows were",
+    ),
     Case(
         EvaluatedOnTrainingRows,
         RowsEvaluated(rows=8, trained=3, carried=True),

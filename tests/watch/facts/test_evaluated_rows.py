@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from harness.watch.checks.inputs.evaluated import EvaluatedOnAnotherScale, StandardisedApart
-from harness.watch.events import Backward, Forward, Scored
+from harness.watch.events import Backward, BackwardBegins, Forward, Scored
 from harness.watch.facts.evaluated_rows import EvaluatedMoments
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
@@ -30,7 +30,9 @@ class Loop:
     def train(self, rows: torch.Tensor) -> None:
         forward = replace(self.forward(rows), gradients=True)
         reached = frozenset({forward.number})
-        self.monitor.emit(Backward(1, torch.zeros(()), 1.0, (), [forward], None, None, False, reached))
+        told: dict[str, Any] = {"number": 1, "root": torch.zeros(()), "scale": 1.0, "forwards": [forward]}
+        self.monitor.emit(BackwardBegins(**told))
+        self.monitor.emit(Backward(**told, reached=reached))
         self.monitor.updates_made += 1
 
     def evaluate(self, rows: torch.Tensor) -> None:

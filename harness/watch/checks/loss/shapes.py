@@ -118,10 +118,10 @@ class Broadcast(Check):
     explains = ("metrics::broadcast",)  # of a loss by hand that an evaluation computes too
 
     def judge(self, call: LossCall) -> Verdict:
-        if not call.at.sampled or call.function in ("cross_entropy", "nll_loss"):
+        if not call.at.sampled or call.of_classes:
             return NOTHING_TO_JUDGE
         given, target = call.input.shape, call.target.shape
-        if len(given) == len(target) or call.options.get("reduction") == "none":
+        if len(given) == len(target) or call.reduction == "none":
             return HELD  # made for pairs
         wider = torch.broadcast_shapes(given, target)  # type: ignore[no-untyped-call]
         if wider.numel() <= max(given.numel(), target.numel()):

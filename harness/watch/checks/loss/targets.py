@@ -45,7 +45,7 @@ class TargetsNotProbabilities(Check):
     def judge(self, call: LossCall) -> Verdict:
         if call.function not in FUNCTIONS or not call.at.sampled or not call.target.numel():
             return NOTHING_TO_JUDGE
-        if call.options.get("reduction") == "none" or call.options.get("weight") is not None:
+        if call.reduction == "none" or call.is_weighted:
             return NOTHING_TO_JUDGE
         target = on_host(call.target).float()
         if not bool((target == target.round()).all()) or not bool(((target < 0) | (target > 1)).any()):

@@ -7,7 +7,7 @@ states = torch.eye(16)
 model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
-for episode in range(6):
+for _ in range(6):
     visited = states[torch.randint(0, 16, (32,))]
     loss = mse_loss(model(visited), visited.argmax(1, keepdim=True) / 16)
     optimizer.zero_grad()

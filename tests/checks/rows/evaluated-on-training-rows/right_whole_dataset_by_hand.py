@@ -8,7 +8,7 @@ values = times.sin().sum(1)
 model = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 
-for epoch in range(4):
+for _ in range(4):
     for picked in torch.randperm(90).split(15):
         loss = mse_loss(model(times[picked]).squeeze(1), values[picked])
         optimizer.zero_grad()
