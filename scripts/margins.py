@@ -28,6 +28,9 @@ from tests.server import Server
 WATCH = ROOT / "harness" / "watch"
 TURNS = ("halved", "doubled")
 
+SEEN = ("harness.watch.checks", "harness.watch.facts", "harness.watch.run")
+"""Where the checks are, and what makes what they judge."""
+
 
 class Constant(NamedTuple):
     """A number that a module of the watch gives a name."""
@@ -82,7 +85,7 @@ def _module(file: Path) -> str:
 
 @cache
 def stands_on(check: str) -> frozenset[str]:
-    """The check's module, and those of the facts that it asks, and of the facts that they ask."""
+    """The check's module, and those of the facts, observations and entities that it asks, and that they ask."""
     module = catalogue.checks()[check].__module__
     found, ahead = set(), [ROOT / f"{module.replace('.', '/')}.py"]
     while ahead:
@@ -91,7 +94,7 @@ def stands_on(check: str) -> frozenset[str]:
             continue
         found.add(_module(file))
         for node in ast.walk(_tree(file)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("harness.watch.facts"):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(SEEN):
                 modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
                 ahead += [ROOT / f"{str(each).replace('.', '/')}.py" for each in modules]
     return frozenset(found)
@@ -102,8 +105,7 @@ def concerned(case: Case) -> list[Constant]:
     if not case.is_bug or case.check is None:
         return list(constants())
     modules = stands_on(case.check)
-    above = ("harness.watch.checks.", "harness.watch.facts.")
-    return [each for each in constants() if each.module in modules or not each.module.startswith(above)]
+    return [each for each in constants() if each.module in modules or not each.module.startswith(SEEN)]
 
 
 @cache

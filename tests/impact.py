@@ -26,7 +26,7 @@ OURS = ("harness", "scripts", "tests")
 EVERYTHING = ("pyproject.toml", "constraints.txt", "conftest.py", "tests/conftest.py", "tests/rings.py")
 """A change of what all tests depend on."""
 
-BY_PLACE = ("harness/watch/checks/", "harness/watch/facts/")
+BY_PLACE = ("harness/watch/checks/", "harness/watch/facts/", "harness/watch/run/")
 """Modules that are found by their place, and by the examples of their checks."""
 
 MIRRORED = {

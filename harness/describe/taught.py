@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from harness.describe.lines import Line, Section, line, listed, number
+from harness.describe.update_losses import UpdateLosses
 from harness.findings import count
 from harness.watch.events import IGNORED, Backward, BackwardBegins, LossCall
 from harness.watch.facts.called_models import Names
 from harness.watch.facts.labels_given import Labelled, real_tokens
 from harness.watch.facts.losses import mean_loss
 from harness.watch.facts.next_tokens import TokenLoss, TokensTaught
-from harness.watch.facts.update_losses import UpdateLosses
 from harness.watch.monitor import HELD
 
 MOST_CLASSES = 50

@@ -115,7 +115,7 @@ def check_script(
     leaving: Callable[[Callable[[], CheckReport]], int] | None = None,
 ) -> CheckReport:
     """Run ``script`` with ``arguments``, watched, and say what was found; as :func:`watch_script` does."""
-    from harness.watch.facts.outline import Outline
+    from harness.watch.outline import Outline
 
     def outlined(report: CheckReport, threads: Session) -> CheckReport:
         known = ((m.bus, each) for m in threads.monitors for each in m.sections if isinstance(each, Outline))

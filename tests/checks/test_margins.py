@@ -61,11 +61,13 @@ def test_a_constant_that_decides_is_found_among_many(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = CASES["loss::weights-of-other-classes/bad.py"]
-    decides = Constant("harness.watch.facts.class_weights", "MIN_TARGETS", 2000)  # doubled, there are too few
+    decides = Constant(
+        "harness.watch.checks.loss.observations.class_weights", "MIN_TARGETS", 2000
+    )  # doubled, there are too few
     others = [each for each in concerned(case) if each.name != "MIN_TARGETS"][:6]
     monkeypatch.setattr(margins, "concerned", lambda case: [*others, decides])
     found = measured(server_of(pytestconfig), case)
-    assert found == {"halved": [], "doubled": ["facts.class_weights.MIN_TARGETS"]}
+    assert found == {"halved": [], "doubled": ["checks.loss.observations.class_weights.MIN_TARGETS"]}
 
 
 def test_scripts_are_counted_by_constant() -> None:

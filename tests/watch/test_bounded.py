@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from harness.describe.models import Models
 from harness.findings import few
-from harness.watch import bounded
+from harness.watch import bounded, outline
 from harness.watch.bounded import Distinct, First, FirstByKey, Latest, LatestByKey
+from harness.watch.checks.mode.observations import evaluations_by_hand
 from harness.watch.events import BackwardBegins, Batch, Forward, Pass, Position
-from harness.watch.facts import evaluations_by_hand, outline
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, Ledger
 from harness.watch.facts.reported_numbers import MOST_WAITING, ReportedNumbers
 from harness.watch.run.evaluations import Evaluation, FirstCall

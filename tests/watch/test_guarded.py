@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from harness.watch import watch
 from harness.watch.bus import Onlooker
+from harness.watch.checks.metrics.observations.metric_calls import is_stretch
 from harness.watch.events import Batch
-from harness.watch.facts.metric_calls import is_stretch
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options

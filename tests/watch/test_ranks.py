@@ -20,8 +20,8 @@ from harness import launch
 from harness.compat import accelerates_variable
 from harness.errors import CannotTry
 from harness.watch import bounded, exchange, watch
+from harness.watch.checks.metrics.observations.numbers_of_ranks import same_sets
 from harness.watch.exchange import exchange_folder
-from harness.watch.facts.numbers_of_ranks import same_sets
 from harness.watch.facts.rank_gradients import RankGradients, UpdateCompared, compared
 from harness.watch.facts.ranks import come_together
 from tests.server import Done, run_python, server_of

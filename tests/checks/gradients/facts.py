@@ -12,6 +12,13 @@ from harness.watch.checks.gradients.clipping import (
     ClipsNothing,
     MisplacedClipping,
 )
+from harness.watch.checks.gradients.observations.lost_gradients import GradientsLost
+from harness.watch.checks.gradients.observations.micro_batches import (
+    FirstWindowOfPass,
+    MicroBatchesUsed,
+    UncountedLossUsed,
+)
+from harness.watch.checks.gradients.observations.unheld_gradients import ClippedWithUnheld
 from harness.watch.checks.gradients.scaling import NotScaled, NotUnscaled
 from harness.watch.events import Clip, Position
 from harness.watch.facts.accelerators import AcceleratorAccumulates
@@ -23,9 +30,6 @@ from harness.watch.facts.gradient_ledger import (
     GradientsUnscaled,
     GradientsUsed,
 )
-from harness.watch.facts.lost_gradients import GradientsLost
-from harness.watch.facts.micro_batches import FirstWindowOfPass, MicroBatchesUsed, UncountedLossUsed
-from harness.watch.facts.unheld_gradients import ClippedWithUnheld
 from tests.checks.judging import Case
 
 SGD = torch.optim.SGD([torch.zeros(1)], lr=0.1)

@@ -5,8 +5,8 @@ import torch
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.groups.decay import DecayNotExempt, DecayTooStrong
 from harness.watch.checks.groups.first_step import DuplicateParameters, UnknownKey
+from harness.watch.checks.groups.observations.exempt_from_decay import DecayExempted
 from harness.watch.events import StepBegins
-from harness.watch.facts.exempt_from_decay import DecayExempted
 from tests.checks.judging import Case
 
 WEIGHT, BIAS = torch.zeros(2, 2), torch.zeros(2)

@@ -21,6 +21,21 @@ from harness.watch.checks.inputs.next_token import (
     LabelsShiftedTwice,
     NextTokenVisible,
 )
+from harness.watch.checks.inputs.observations.classes import (
+    ClassesDifferentiated,
+    LabelsOverTraining,
+    OneOutput,
+    OneOutputScored,
+    PreferencesGiven,
+)
+from harness.watch.checks.inputs.observations.evaluated_rows import Moments, MomentsEvaluated, TokensEvaluated
+from harness.watch.checks.inputs.observations.given_batches import BatchTrained, RowsTrained
+from harness.watch.checks.inputs.observations.input_scales import ColumnsEvaluated, Evaluated, InputEvaluated
+from harness.watch.checks.inputs.observations.padding import LeftPadded, PaddingCounted
+from harness.watch.checks.inputs.observations.sentences import Counts, PairsOverTraining
+from harness.watch.checks.inputs.observations.taught_rows import EndOverTraining, PromptsTaught, RowsWithoutLabel
+from harness.watch.checks.inputs.observations.turns import StartsDoubled, StartsTaught, TurnsTaught
+from harness.watch.checks.inputs.observations.visible_tokens import TargetShown
 from harness.watch.checks.inputs.taught import NothingTaught, PaddingInLoss, PlaceholderTaught, PromptTaught
 from harness.watch.checks.inputs.templates import GenerationPromptTaught, StartMissing, StartTwice, TemplateTwice
 from harness.watch.checks.inputs.texts import SentenceMissing, Truncated, UnknownWords
@@ -31,25 +46,10 @@ from harness.watch.checks.inputs.tokens import (
     WrongSegmentIds,
 )
 from harness.watch.events import Forward, LossCall
-from harness.watch.facts.classes import (
-    ClassesDifferentiated,
-    LabelsOverTraining,
-    OneOutput,
-    OneOutputScored,
-    PreferencesGiven,
-)
-from harness.watch.facts.evaluated_rows import Moments, MomentsEvaluated, TokensEvaluated
-from harness.watch.facts.given_batches import BatchTrained, RowsTrained
-from harness.watch.facts.input_scales import ColumnsEvaluated, Evaluated, InputEvaluated
 from harness.watch.facts.labels_given import Labelled
 from harness.watch.facts.next_tokens import TokenLoss, TokensTaught
-from harness.watch.facts.padding import LeftPadded, PaddingCounted
-from harness.watch.facts.sentences import Counts, PairsOverTraining
-from harness.watch.facts.taught_rows import EndOverTraining, PromptsTaught, RowsWithoutLabel
 from harness.watch.facts.texts import TextsEncoded, WordsEncoded
 from harness.watch.facts.tokens import Calls, Segments, TokensGiven
-from harness.watch.facts.turns import StartsDoubled, StartsTaught, TurnsTaught
-from harness.watch.facts.visible_tokens import TargetShown
 from tests.checks.judging import Case
 
 IDS = torch.tensor([[2, 5, 3, 6, 3, 0, 0, 0], [2, 7, 3, 8, 9, 9, 9, 3]])

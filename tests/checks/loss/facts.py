@@ -8,6 +8,16 @@ import torch
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.loss.forwards import DifferentiatedAgain, OfEarlierForward
 from harness.watch.checks.loss.given import HalfPrecision, NotRawLogits
+from harness.watch.checks.loss.observations.class_weights import Weighted
+from harness.watch.checks.loss.observations.loss_terms import TermAdded, TermReaches
+from harness.watch.checks.loss.observations.loss_values import (
+    LossOverBatches,
+    NotFiniteLossUnused,
+    NotFiniteLossUsed,
+    ProbabilityRatio,
+)
+from harness.watch.checks.loss.observations.rows_of_loss import LabelsOfLoss
+from harness.watch.checks.loss.observations.term_values import TermOverTraining, WeightOfTerm
 from harness.watch.checks.loss.rows import OfAnotherBatch, OfSomeRows
 from harness.watch.checks.loss.shapes import AxesMixed, Broadcast, FlattenedApart
 from harness.watch.checks.loss.targets import (
@@ -26,7 +36,6 @@ from harness.watch.checks.loss.terms import (
 from harness.watch.checks.loss.values import Constant, NotFinite, RatioAlwaysOne
 from harness.watch.checks.loss.weights import WeightsForFrequentClasses, WeightsOfOtherClasses
 from harness.watch.events import Backward, Batch, Forward, LossCall, Pass, Position, SignedLoss, TrainerMade
-from harness.watch.facts.class_weights import Weighted
 from harness.watch.facts.graphs import ForwardsDifferentiated, LossReaches
 from harness.watch.facts.loss_inputs import (
     DifferenceInPairs,
@@ -35,11 +44,7 @@ from harness.watch.facts.loss_inputs import (
     RegressionTargets,
     TargetsIgnored,
 )
-from harness.watch.facts.loss_terms import TermAdded, TermReaches
-from harness.watch.facts.loss_values import LossOverBatches, NotFiniteLossUnused, NotFiniteLossUsed, ProbabilityRatio
 from harness.watch.facts.losses import LossDifferentiated
-from harness.watch.facts.rows_of_loss import LabelsOfLoss
-from harness.watch.facts.term_values import TermOverTraining, WeightOfTerm
 from tests.checks.judging import Case
 
 LINEAR = torch.nn.Linear(2, 3)

@@ -18,13 +18,18 @@ from harness.watch.checks.metrics.library import (
     WrongPredictions,
 )
 from harness.watch.checks.metrics.mean_of_means import MeanOfMeans
+from harness.watch.checks.metrics.observations.answers import (
+    LabelsCompared,
+    LogitsThresholded,
+    PredictionsInPairs,
+    Ranked,
+)
+from harness.watch.checks.metrics.observations.batch_means import BatchMeans
+from harness.watch.checks.metrics.observations.metric_calls import Computed, OtherRowsScored
+from harness.watch.checks.metrics.observations.numbers_of_ranks import NumberOfRanks
 from harness.watch.checks.metrics.reported import MeanOfBatches, OfOtherRows, OtherThanNamed
 from harness.watch.events import Forward, Pass, Scored
-from harness.watch.facts.answers import LabelsCompared, LogitsThresholded, PredictionsInPairs, Ranked
-from harness.watch.facts.batch_means import BatchMeans
 from harness.watch.facts.formula import formula
-from harness.watch.facts.metric_calls import Computed, OtherRowsScored
-from harness.watch.facts.numbers_of_ranks import NumberOfRanks
 from harness.watch.facts.reported_numbers import NumberReported
 from tests.checks.judging import Case
 

@@ -5,10 +5,15 @@ from typing import Any
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.mode.evaluation import EvaluationInTrainMode, EvaluationWithGraph
+from harness.watch.checks.mode.observations.evaluations_by_hand import EvaluatedByHand
+from harness.watch.checks.mode.observations.training_modes import (
+    FrozenNorms,
+    TeacherAnswered,
+    TrainedThrough,
+    UpdatedInEvalMode,
+)
 from harness.watch.checks.mode.training import FrozenNormDrifts, TeacherInTrainMode, TrainingInEvalMode
 from harness.watch.events import Pass
-from harness.watch.facts.evaluations_by_hand import EvaluatedByHand
-from harness.watch.facts.training_modes import FrozenNorms, TeacherAnswered, TrainedThrough, UpdatedInEvalMode
 from harness.watch.run.evaluations import Evaluation, FirstCall
 from tests.checks.judging import Case
 

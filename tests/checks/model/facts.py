@@ -10,16 +10,9 @@ from harness.watch.checks.model.identity import (
     ReferenceIsAnother,
     ReferenceIsThePolicy,
 )
-from harness.watch.checks.model.outputs import (
-    DocumentsSeeEachOther,
-    NondeterministicEval,
-    OutputDependsOnBatch,
-    OutputDependsOnPadding,
-)
-from harness.watch.events import Forward, Position
-from harness.watch.facts.packed_documents import DocumentsPacked
-from harness.watch.facts.references import ReferenceAsked, ReferenceGiven
-from harness.watch.facts.replays import (
+from harness.watch.checks.model.observations.packed_documents import DocumentsPacked
+from harness.watch.checks.model.observations.references import ReferenceAsked, ReferenceGiven
+from harness.watch.checks.model.observations.replays import (
     OTHER_PADDING,
     SAME_ROWS,
     SINGLE_ROWS,
@@ -27,7 +20,14 @@ from harness.watch.facts.replays import (
     EvaluationReplay,
     Replayed,
 )
-from harness.watch.facts.stacks import StacksCalled
+from harness.watch.checks.model.observations.stacks import StacksCalled
+from harness.watch.checks.model.outputs import (
+    DocumentsSeeEachOther,
+    NondeterministicEval,
+    OutputDependsOnBatch,
+    OutputDependsOnPadding,
+)
+from harness.watch.events import Forward, Position
 from harness.watch.facts.trained_models import CalledAfterTraining, CheckpointEvaluated
 from tests.checks.judging import Case
 

@@ -5,6 +5,16 @@ import torch
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, NothingToJudge
 from harness.watch.checks.gradients.cut_off import CutOff
 from harness.watch.checks.optimizer.held import HoldsAnotherModel, HoldsOnlyFrozen, Maximizes, MissingParameters
+from harness.watch.checks.optimizer.observations.optimizer_steps import (
+    BackwardWithoutOptimizer,
+    HeldByAll,
+    OptimizerGiven,
+    OptimizerMadeAgain,
+    OptimizerUnused,
+    Setting,
+    StateCounted,
+    StepsMade,
+)
 from harness.watch.checks.optimizer.steps import (
     MadeAgain,
     NeverMade,
@@ -16,16 +26,6 @@ from harness.watch.checks.optimizer.steps import (
 from harness.watch.events import Position, StepBegins
 from harness.watch.facts.accelerators import StepsWithAccelerator
 from harness.watch.facts.ascent import LossFollowed
-from harness.watch.facts.optimizer_steps import (
-    BackwardWithoutOptimizer,
-    HeldByAll,
-    OptimizerGiven,
-    OptimizerMadeAgain,
-    OptimizerUnused,
-    Setting,
-    StateCounted,
-    StepsMade,
-)
 from harness.watch.facts.parameters import ModelHeld, TensorsHeld, ZeroGradients
 from tests.checks.judging import Case
 

@@ -24,15 +24,15 @@ from harness.watch.checks.parameters.freezes_nothing import FreezesNothing
 from harness.watch.checks.parameters.new_head_frozen import NewHeadFrozen
 from harness.watch.checks.parameters.new_tokens_frozen import NewTokensFrozen
 from harness.watch.checks.parameters.not_registered import NotRegistered
+from harness.watch.checks.parameters.observations.new_heads import NewHead
+from harness.watch.checks.parameters.observations.new_tokens import NewTokens
+from harness.watch.checks.parameters.observations.written_parameters import FrozenFollowed, LeftByUpdate, StartFollowed
 from harness.watch.checks.parameters.written import FrozenChanged, ModifiedOutsideOptimizer, Reset
 from harness.watch.events import Position
 from harness.watch.facts.adapters import AdaptedWeights, AdapterPattern, AdaptersActive, AdapterTargets
 from harness.watch.facts.called_models import ModelCalled
 from harness.watch.facts.copies import CopyFollowed, CopyFound, CopyOver
-from harness.watch.facts.new_heads import NewHead
-from harness.watch.facts.new_tokens import NewTokens
 from harness.watch.facts.parameters import LooseTensors
-from harness.watch.facts.written_parameters import FrozenFollowed, LeftByUpdate, StartFollowed
 from tests.checks.judging import Case
 
 FOLDER = Path(__file__).parent / "copy-never-follows"

@@ -20,18 +20,27 @@ from harness.watch.checks.rows.epochs import (
 )
 from harness.watch.checks.rows.evaluation import EvaluatedOnTrainingRows, EvaluationAugmented, EvaluationIncomplete
 from harness.watch.checks.rows.labels import ChangedInPlace, LabelsOfOtherRows, LoadersApart
+from harness.watch.checks.rows.observations.carried_states import ShuffledRowsGiven
+from harness.watch.checks.rows.observations.evaluation_rows import (
+    EvaluationLeft,
+    EvaluationOver,
+    EvaluationRepeated,
+    RowsEvaluated,
+)
+from harness.watch.checks.rows.observations.labels_of_rows import (
+    CollatedByWorkers,
+    LabelsBesideSamples,
+    LabelsBesideTexts,
+)
+from harness.watch.checks.rows.observations.orders import BatchesAgain, EpochCompared, PermutationDrawn
+from harness.watch.checks.rows.observations.passes import Alike, Beginning, BegunAnew, PassesOver, PassOver
+from harness.watch.checks.rows.observations.rows_given import RowsGivenAgain
+from harness.watch.checks.rows.observations.rows_of_slices import HeldOutRows, LabelsSliced, SlicesTrained
+from harness.watch.checks.rows.observations.shuffles import RowsShuffled
 from harness.watch.checks.rows.order import DrawnAlike, SameOrderEachEpoch, ShuffledApart, StateOfOtherRows
 from harness.watch.checks.rows.slices import TailNeverSeen, TestRowsInLoss
 from harness.watch.events import Pass, Position
-from harness.watch.facts.carried_states import ShuffledRowsGiven
-from harness.watch.facts.evaluation_rows import EvaluationLeft, EvaluationOver, EvaluationRepeated, RowsEvaluated
-from harness.watch.facts.labels_of_rows import CollatedByWorkers, LabelsBesideSamples, LabelsBesideTexts
 from harness.watch.facts.loaders import LossOfTwoLoaders
-from harness.watch.facts.orders import BatchesAgain, EpochCompared, PermutationDrawn
-from harness.watch.facts.passes import Alike, Beginning, BegunAnew, PassesOver, PassOver
-from harness.watch.facts.rows_given import RowsGivenAgain
-from harness.watch.facts.rows_of_slices import HeldOutRows, LabelsSliced, SlicesTrained
-from harness.watch.facts.shuffles import RowsShuffled
 from tests.checks.judging import Case
 
 ROWS = TensorDataset(torch.arange(64.0))

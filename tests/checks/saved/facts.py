@@ -10,6 +10,8 @@ import torch
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.saved.best_is_worst import BestIsWorst
 from harness.watch.checks.saved.loaded_again import LoadsOtherwise, ResumedIncompletely, TokenizerOtherwise
+from harness.watch.checks.saved.observations.kept_states import StatesKept
+from harness.watch.checks.saved.observations.resumes import TrainingResumed
 from harness.watch.checks.saved.saves import (
     BeforeLastUpdates,
     BeforeTraining,
@@ -21,10 +23,8 @@ from harness.watch.checks.saved.saves import (
     WithoutAdapter,
 )
 from harness.watch.events import MetricMonitored, Position, TrainerMade
-from harness.watch.facts.kept_states import StatesKept
 from harness.watch.facts.model_reloads import ModelReloaded
 from harness.watch.facts.reloads import TokenizerReloaded
-from harness.watch.facts.resumes import TrainingResumed
 from harness.watch.facts.saved_models import EvaluatedSaved, SavesBegun, TrainedNotSaved, TrainedSaved
 from harness.watch.facts.saved_states import ModelSaves, SavedState, StateGiven, StateSaved, Trained
 from tests.checks.judging import Case

@@ -7,6 +7,8 @@ from typing import Any
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, NothingToJudge
 from harness.watch.checks.schedule.length import MayBeTooLong, WarmupNeverEnds, WrongLength
+from harness.watch.checks.schedule.observations.plateaus import PlateauStepped
+from harness.watch.checks.schedule.observations.rates import RatesByHand, RatesUsed
 from harness.watch.checks.schedule.rates import DecaysTooFast, LrZero, PlateauWrongMode, RatesForFactors
 from harness.watch.checks.schedule.steps import (
     DrivesAnotherOptimizer,
@@ -15,8 +17,6 @@ from harness.watch.checks.schedule.steps import (
     SteppedInWrongUnit,
 )
 from harness.watch.events import Position
-from harness.watch.facts.plateaus import PlateauStepped
-from harness.watch.facts.rates import RatesByHand, RatesUsed
 from harness.watch.facts.scheduler_ledger import NOT_AHEAD, TOO_SHORT, ScheduledRun, ScheduleOver, SchedulerSeen
 from tests.checks.judging import Case
 

@@ -4,9 +4,9 @@ import torch
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.parameters.unchanged import Unchanged
+from harness.watch.checks.update.observations.own_formulas import CORRECTIONS, OwnAdamUsed
 from harness.watch.checks.update.results import Ascends, NotAsDefined, RoundedAway
 from harness.watch.facts.ascent import LossFollowed
-from harness.watch.facts.own_formulas import CORRECTIONS, OwnAdamUsed
 from harness.watch.facts.tensor_updates import TensorsUpdated, TensorUpdate
 from tests.checks.judging import Case
 

@@ -17,6 +17,8 @@ from harness.watch.checks.weights.loaded import (
     StateKeptWithoutCopy,
     StateNotLoaded,
 )
+from harness.watch.checks.weights.observations.trainers_in_a_row import TrainerBegins
+from harness.watch.checks.weights.observations.units import UnitsFollowed
 from harness.watch.checks.weights.units_alike import UnitsAlike
 from harness.watch.events import FromPretrained, Load
 from harness.watch.facts.loaded_states import (
@@ -27,8 +29,6 @@ from harness.watch.facts.loaded_states import (
     RandomWeightsUsed,
     StateLoading,
 )
-from harness.watch.facts.trainers_in_a_row import TrainerBegins
-from harness.watch.facts.units import UnitsFollowed
 from tests.checks.judging import Case
 
 LINEAR = nn.Linear(2, 2)

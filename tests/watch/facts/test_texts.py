@@ -11,12 +11,12 @@ from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from harness.watch.checks.inputs.observations.turns import TurnStarts
 from harness.watch.checks.saved.loaded_again import TokenizerOtherwise
 from harness.watch.events import DatasetMade, Encode, End, TokenizerMade
 from harness.watch.facts.chat_templates import ChatTemplates
 from harness.watch.facts.reloads import Reloads, TokenizerKept
 from harness.watch.facts.texts import TextLabels
-from harness.watch.facts.turns import TurnStarts
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
 from harness.watch.reload import Reloaded

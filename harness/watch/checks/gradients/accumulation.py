@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.checks.gradients.observations.micro_batches import (
+    COUNT,
+    FirstWindowOfPass,
+    MicroBatchesUsed,
+    UncountedLossUsed,
+)
 from harness.watch.facts.accelerators import AcceleratorAccumulates
 from harness.watch.facts.losses import LOSS_RATIO_RTOL
-from harness.watch.facts.micro_batches import COUNT, FirstWindowOfPass, MicroBatchesUsed, UncountedLossUsed
 
 MIN_BACKWARD_PASSES = 8
 """Backward passes that must have been seen. By reasoning: two windows of the usual four."""

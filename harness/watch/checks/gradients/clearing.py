@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.checks.gradients.observations.lost_gradients import GradientsLost
 from harness.watch.facts.gradient_ledger import GradientsUsed
-from harness.watch.facts.lost_gradients import GradientsLost
 
 
 class NotCleared(Check):

@@ -3,8 +3,8 @@ from __future__ import annotations
 from torch.optim import AdamW
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.checks.groups.observations.exempt_from_decay import DecayExempted
 from harness.watch.events import StepBegins
-from harness.watch.facts.exempt_from_decay import DecayExempted
 
 MAX_SHARE = 0.05
 """Largest share of a weight that decay may take in one update. By reasoning: what is older than 20 updates has nearly

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
-from harness.watch.facts.given_batches import BatchTrained, RowsTrained
+from harness.watch.checks.inputs.observations.given_batches import BatchTrained, RowsTrained
 
 MIN_ALIKE = 5
 """Batches whose rows must all be the same. By reasoning: with labels that differ, even one is hardly an accident."""

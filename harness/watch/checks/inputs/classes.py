@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.classes import (
+from harness.watch.checks.inputs.observations.classes import (
     ClassesDifferentiated,
     LabelsOverTraining,
     OneOutput,

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from harness.findings import between
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.evaluated_rows import MIN_COLUMNS, Moments, MomentsEvaluated, TokensEvaluated
-from harness.watch.facts.input_scales import ColumnsEvaluated, InputEvaluated
+from harness.watch.checks.inputs.observations.evaluated_rows import (
+    MIN_COLUMNS,
+    Moments,
+    MomentsEvaluated,
+    TokensEvaluated,
+)
+from harness.watch.checks.inputs.observations.input_scales import ColumnsEvaluated, InputEvaluated
 
 MIN_ROWS = 8
 """Rows that must have been evaluated: by reasoning, fewer are somebody's single question."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.checks.inputs.observations.taught_rows import EndOverTraining
+from harness.watch.checks.inputs.observations.visible_tokens import TargetShown
 from harness.watch.facts.next_tokens import TokensTaught
-from harness.watch.facts.taught_rows import EndOverTraining
-from harness.watch.facts.visible_tokens import TargetShown
 
 MIN_TEXTS = 8
 """Texts of which the model must have been taught the token before the end. By reasoning, fewer may be chance."""

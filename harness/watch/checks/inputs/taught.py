@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.checks.inputs.observations.padding import PaddingCounted
+from harness.watch.checks.inputs.observations.taught_rows import PromptsTaught, RowsWithoutLabel
 from harness.watch.events import Forward
 from harness.watch.facts.labels_given import Labelled
-from harness.watch.facts.padding import PaddingCounted
-from harness.watch.facts.taught_rows import PromptsTaught, RowsWithoutLabel
 
 MIN_ROWS = 16
 """Rows that must have been seen for a share of them to mean something. By reasoning: one of fewer is no rule."""

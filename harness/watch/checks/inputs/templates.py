@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.turns import StartsDoubled, StartsTaught, TurnsTaught
+from harness.watch.checks.inputs.observations.turns import StartsDoubled, StartsTaught, TurnsTaught
 
 MIN_OPEN = 8
 """Rows that must end so. By reasoning: one or two may have been cut off there."""

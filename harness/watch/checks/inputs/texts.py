@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.sentences import MIN_ROWS, MIN_SHARE, Counts, PairsOverTraining
+from harness.watch.checks.inputs.observations.sentences import MIN_ROWS, MIN_SHARE, Counts, PairsOverTraining
 from harness.watch.facts.texts import TextsEncoded, WordsEncoded
 
 MIN_TEXTS = 16

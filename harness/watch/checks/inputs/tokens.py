@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.checks.inputs.observations.padding import LeftPadded
 from harness.watch.events import IGNORED, positional
 from harness.watch.facts.labels_given import predicts_in_place
-from harness.watch.facts.padding import LeftPadded
 from harness.watch.facts.tokens import Segments, TokensGiven, trailing
 
 MASKED = 0.05

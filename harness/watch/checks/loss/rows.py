@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
-from harness.watch.facts.rows_of_loss import LabelsOfLoss
+from harness.watch.checks.loss.observations.rows_of_loss import LabelsOfLoss
 
 OTHERS_IN_A_ROW = 2
 """Updates in a row with other labels: by reasoning, one alone may be an accident of equal labels."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.checks.loss.observations.loss_terms import MIN_VALUES, TermAdded, TermReaches
+from harness.watch.checks.loss.observations.term_values import ALWAYS, MIN_TIMES, TermOverTraining, WeightOfTerm
 from harness.watch.facts.graphs import LossReaches
-from harness.watch.facts.loss_terms import MIN_VALUES, TermAdded, TermReaches
-from harness.watch.facts.term_values import ALWAYS, MIN_TIMES, TermOverTraining, WeightOfTerm
 
 MIN_PASSES = 2
 """Backward passes in which it must be so: every optimizer has been made by then."""

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.events import LossCall, TrainerMade
-from harness.watch.facts.loss_values import (
+from harness.watch.checks.loss.observations.loss_values import (
     MIN_EQUAL_LOSSES,
     LossOverBatches,
     NotFiniteLossUnused,
     NotFiniteLossUsed,
     ProbabilityRatio,
 )
+from harness.watch.events import LossCall, TrainerMade
 from harness.watch.facts.losses import LossDifferentiated
 
 MAX_LABEL_SMOOTHING = 0.9

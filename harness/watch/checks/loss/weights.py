@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.class_weights import APART, Weighted, listed, near
+from harness.watch.checks.loss.observations.class_weights import APART, Weighted, listed, near
 
 
 class WeightsForFrequentClasses(Check):

@@ -7,8 +7,7 @@ from typing import Any
 
 from harness.findings import between
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.events import Scored
-from harness.watch.facts.answers import (
+from harness.watch.checks.metrics.observations.answers import (
     MIN_ROWS,
     LabelsCompared,
     LogitsThresholded,
@@ -16,6 +15,7 @@ from harness.watch.facts.answers import (
     Ranked,
     scale_of,
 )
+from harness.watch.events import Scored
 
 LABEL_SCALE_FACTOR = 8
 """Times that labels must be larger, or smaller, in the evaluation than in training. Rows of a test are seldom so far

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.metric_calls import Computed, OtherRowsScored
+from harness.watch.checks.metrics.observations.metric_calls import Computed, OtherRowsScored
 
 
 class MicroF1IsAccuracy(Check):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
-from harness.watch.facts.batch_means import BatchMeans
+from harness.watch.checks.metrics.observations.batch_means import BatchMeans
 
 
 class MeanOfMeans(Check):

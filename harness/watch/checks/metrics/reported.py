@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.numbers_of_ranks import NumberOfRanks
+from harness.watch.checks.metrics.observations.numbers_of_ranks import NumberOfRanks
 from harness.watch.facts.reported_numbers import NumberReported
 
 MUCH = 1.0

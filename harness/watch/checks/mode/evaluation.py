@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.evaluations_by_hand import ON_PURPOSE, EvaluatedByHand
+from harness.watch.checks.mode.observations.evaluations_by_hand import ON_PURPOSE, EvaluatedByHand
 from harness.watch.run.evaluations import Evaluation, FirstCall
 
 

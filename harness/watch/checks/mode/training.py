@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
-from harness.watch.facts.training_modes import (
+from harness.watch.checks.mode.observations.training_modes import (
     MIN_DRIFTS,
     FrozenNorms,
     TeacherAnswered,

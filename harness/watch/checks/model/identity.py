@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.checks.model.observations.references import ReferenceAsked, ReferenceGiven
+from harness.watch.checks.model.observations.stacks import StacksCalled
 from harness.watch.events import Forward
 from harness.watch.facts.parameters import names
-from harness.watch.facts.references import ReferenceAsked, ReferenceGiven
-from harness.watch.facts.stacks import StacksCalled
 from harness.watch.facts.trained_models import CalledAfterTraining, CheckpointEvaluated
 
 MIN_BACKWARD_PASSES = 5

@@ -1,8 +1,15 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.packed_documents import DocumentsPacked
-from harness.watch.facts.replays import COLUMNS, OTHER_PADDING, SAME_ROWS, SINGLE_ROWS, DropoutInEvalMode, Replayed
+from harness.watch.checks.model.observations.packed_documents import DocumentsPacked
+from harness.watch.checks.model.observations.replays import (
+    COLUMNS,
+    OTHER_PADDING,
+    SAME_ROWS,
+    SINGLE_ROWS,
+    DropoutInEvalMode,
+    Replayed,
+)
 
 
 class DocumentsSeeEachOther(Check):

@@ -3,9 +3,7 @@ from __future__ import annotations
 import math
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.events import StepBegins
-from harness.watch.facts.accelerators import StepsWithAccelerator
-from harness.watch.facts.optimizer_steps import (
+from harness.watch.checks.optimizer.observations.optimizer_steps import (
     BackwardWithoutOptimizer,
     OptimizerGiven,
     OptimizerMadeAgain,
@@ -13,6 +11,8 @@ from harness.watch.facts.optimizer_steps import (
     StateCounted,
     StepsMade,
 )
+from harness.watch.events import StepBegins
+from harness.watch.facts.accelerators import StepsWithAccelerator
 
 MIN_UPDATES = 8
 """Updates that must have been seen. By reasoning: two windows of the usual four."""

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
-from harness.watch.facts.new_heads import NewHead
+from harness.watch.checks.parameters.observations.new_heads import NewHead
 
 NAMES_SHOWN = 3
 """Names that are said."""

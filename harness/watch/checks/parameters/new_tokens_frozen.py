@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
-from harness.watch.facts.new_tokens import NewTokens
+from harness.watch.checks.parameters.observations.new_tokens import NewTokens
 
 MIN_PLACES = 8
 """Places with a new token that must have been seen. By reasoning: a few may be a text that quotes one."""

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
-from harness.watch.facts.written_parameters import FrozenFollowed, LeftByUpdate, StartFollowed
+from harness.watch.checks.parameters.observations.written_parameters import FrozenFollowed, LeftByUpdate, StartFollowed
 
 RELATIVE, ABSOLUTE = 1e-5, 1e-7
 """Largest change that copying and converting may make, as a share of the largest element, and in itself. By reasoning:

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.evaluation_rows import EvaluationLeft, EvaluationOver, EvaluationRepeated, RowsEvaluated
+from harness.watch.checks.rows.observations.evaluation_rows import (
+    EvaluationLeft,
+    EvaluationOver,
+    EvaluationRepeated,
+    RowsEvaluated,
+)
 
 CARRIED = (
     "Make a new model, optimizer and scheduler for each split: a model that goes on to the next split is trained on "

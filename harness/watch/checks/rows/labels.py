@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
-from harness.watch.facts.labels_of_rows import CollatedByWorkers, LabelsBesideSamples, LabelsBesideTexts
+from harness.watch.checks.rows.observations.labels_of_rows import (
+    CollatedByWorkers,
+    LabelsBesideSamples,
+    LabelsBesideTexts,
+)
+from harness.watch.checks.rows.observations.rows_given import RowsGivenAgain
+from harness.watch.checks.rows.observations.rows_of_slices import LabelsSliced
 from harness.watch.facts.loaders import LossOfTwoLoaders
-from harness.watch.facts.rows_given import RowsGivenAgain
-from harness.watch.facts.rows_of_slices import LabelsSliced
 
 ENOUGH_AGAIN = 4
 """Smallest number of rows that must have come again, and all have changed. A script that writes rows itself while it

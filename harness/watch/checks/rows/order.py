@@ -5,10 +5,10 @@ from typing import Any
 from torch.utils.data import DistributedSampler, RandomSampler
 
 from harness.watch.check import HELD, Check, Found, Verdict
-from harness.watch.facts.carried_states import ShuffledRowsGiven
-from harness.watch.facts.orders import BatchesAgain, EpochCompared, PermutationDrawn
+from harness.watch.checks.rows.observations.carried_states import ShuffledRowsGiven
+from harness.watch.checks.rows.observations.orders import BatchesAgain, EpochCompared, PermutationDrawn
+from harness.watch.checks.rows.observations.shuffles import RowsShuffled
 from harness.watch.facts.samplers import is_shuffled_stream, row_sampler
-from harness.watch.facts.shuffles import RowsShuffled
 
 MIN_DRAWS = 3
 """Draws in a row, of two of which chance would make two permutations. By reasoning: eight rows have 40320."""

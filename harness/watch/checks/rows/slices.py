@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
-from harness.watch.facts.rows_of_slices import HeldOutRows, SlicesTrained
+from harness.watch.checks.rows.observations.rows_of_slices import HeldOutRows, SlicesTrained
 
 MIN_SHARE = 0.02
 """Smallest share of the rows that is worth a word."""

@@ -3,8 +3,8 @@ from __future__ import annotations
 import re
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.checks.saved.observations.kept_states import StatesKept
 from harness.watch.events import MetricMonitored, TrainerMade
-from harness.watch.facts.kept_states import StatesKept
 
 LOSSES = ("loss", "error", "perplexity", "mse", "mae", "wer", "cer")
 """How the names of metrics end that are better when they are smaller."""

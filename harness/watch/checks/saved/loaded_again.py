@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.checks.saved.observations.resumes import TrainingResumed
 from harness.watch.facts.model_reloads import ModelReloaded
 from harness.watch.facts.parameters import names
 from harness.watch.facts.reloads import TokenizerReloaded
-from harness.watch.facts.resumes import TrainingResumed
 
 PRECISE, COARSE = 1e-3, 5e-2
 """Largest difference of logits, as a share of the largest, that loading may make: other kernels in float32, and

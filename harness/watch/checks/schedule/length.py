@@ -4,8 +4,8 @@ import itertools
 import math
 
 from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
+from harness.watch.checks.schedule.observations.rates import RatesByHand
 from harness.watch.events import NotKnown
-from harness.watch.facts.rates import RatesByHand
 from harness.watch.facts.scheduler_ledger import FEWEST_STEPS, NEGLIGIBLE, NOT_AHEAD, TOO_SHORT, ScheduleOver
 
 MAKES_A_DIFFERENCE = 0.05

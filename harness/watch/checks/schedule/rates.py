@@ -3,8 +3,8 @@ from __future__ import annotations
 import math
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.facts.plateaus import PlateauStepped
-from harness.watch.facts.rates import MOMENTS, RatesByHand, RatesUsed
+from harness.watch.checks.schedule.observations.plateaus import PlateauStepped
+from harness.watch.checks.schedule.observations.rates import MOMENTS, RatesByHand, RatesUsed
 from harness.watch.facts.scheduler_ledger import NEGLIGIBLE, ScheduleOver
 from harness.watch.facts.schedules import MOST_STEPS
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.checks.update.observations.own_formulas import CORRECTIONS, OwnAdamUsed
 from harness.watch.facts.ascent import LossFollowed
-from harness.watch.facts.own_formulas import CORRECTIONS, OwnAdamUsed
 from harness.watch.facts.tensor_updates import TensorsUpdated
 
 

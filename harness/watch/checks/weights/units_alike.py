@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
-from harness.watch.facts.units import UnitsFollowed
+from harness.watch.checks.weights.observations.units import UnitsFollowed
 
 
 class UnitsAlike(Check):

@@ -11,10 +11,10 @@ import torch
 from torch.optim import Optimizer
 
 from harness.watch.bus import Recogniser
+from harness.watch.checks.rows.observations.carried_states import CarriedStates
+from harness.watch.checks.rows.observations.passes import Beginning, Passes, PassOver
 from harness.watch.events import Backward, Drawn, End, Fact, OptimizerMade, Pass, Step
-from harness.watch.facts.carried_states import CarriedStates
 from harness.watch.facts.gradient_ledger import rows_of
-from harness.watch.facts.passes import Beginning, Passes, PassOver
 from harness.watch.facts.samplers import has_torchs_own_sampler, is_shuffled_stream
 
 MIN_REPEATED_BATCHES = 12

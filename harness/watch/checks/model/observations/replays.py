@@ -15,8 +15,8 @@ from torch.overrides import TorchFunctionMode
 
 from harness.torch_objects import is_dense
 from harness.watch.bus import Recogniser
+from harness.watch.checks.model.observations.row_dimension import RowDimension
 from harness.watch.events import BackwardBegins, End, Fact, Forward, positional
-from harness.watch.facts.row_dimension import RowDimension
 from harness.watch.facts.twins import Refused, Twin, asking, detached
 from harness.watch.run.batches import tensors_in
 

@@ -12,8 +12,8 @@ import torch
 from harness.torch_objects import is_dense
 from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
+from harness.watch.checks.rows.observations.rows_by_hand import FRAMES, RowsByHand
 from harness.watch.events import BackwardBegins, End, Fact
-from harness.watch.facts.rows_by_hand import FRAMES, RowsByHand
 from harness.watch.run.evaluations import Evaluation, ScoredCall
 from harness.watch.run.rows import TrainedRows, exact, largest
 

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from harness.watch.checks.inputs.evaluated import EvaluatedOnAnotherScale, StandardisedApart
+from harness.watch.checks.inputs.observations.evaluated_rows import EvaluatedMoments
 from harness.watch.events import Backward, BackwardBegins, Forward, Scored
-from harness.watch.facts.evaluated_rows import EvaluatedMoments
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
 

@@ -14,10 +14,10 @@ from torch.utils.data import RandomSampler, SequentialSampler, Subset
 from harness.watch.asking import leaves_after_one
 from harness.watch.bounded import First, FirstByKey
 from harness.watch.bus import Recogniser
+from harness.watch.checks.rows.observations.passes import Alike, Passes, latest_of
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
 from harness.watch.facts.datasets import base, length, plain, row_hashes
 from harness.watch.facts.loaders import LoaderUnread
-from harness.watch.facts.passes import Alike, Passes, latest_of
 from harness.watch.facts.samplers import batch_sampler, chosen_rows, has_torchs_own_sampler, row_sampler
 from harness.watch.run.batches import sample_digest
 from harness.watch.run.evaluations import Evaluation
