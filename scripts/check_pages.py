@@ -1,5 +1,5 @@
-"""Write docs/checks, a page for each check, loss and cause and an index; and docs/schemas, the JSON schemas of what the
-commands write.
+"""Write docs/checks, a page for each check, loss and cause and an index; docs/schemas, the JSON schemas of what the
+commands write; and docs/account.md, what the account of a run says.
 
     python -m scripts.check_pages
 
@@ -15,21 +15,23 @@ from pathlib import Path
 from typing import Any
 
 from harness import catalogue
-from scripts import schemas
+from scripts import account, schemas
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "checks"
 SCHEMAS = ROOT / "docs" / "schemas"
+ACCOUNT = ROOT / "docs" / "account.md"
 EXAMPLES = ROOT / "tests" / "checks"
 
 
 def files() -> dict[Path, str]:
-    """The text of every file below docs/checks and docs/schemas."""
+    """The text of every file below docs/checks and docs/schemas, and of docs/account.md."""
     pages = catalogue.explain()
     written = {DOCS / path_of(page["id"]): page_text(page) for page in pages}
     return {
         DOCS / "README.md": index(pages),
         **written,
+        ACCOUNT: account.text(),
         SCHEMAS / "README.md": schemas.index(),
         **{SCHEMAS / f"{name}.schema.json": schemas.text_of(name) for name in schemas.SCHEMAS},
     }

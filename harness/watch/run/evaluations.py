@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any
@@ -264,10 +264,22 @@ class Evaluations(Recogniser):
     def _score(self, forward: Forward, *, by_row: bool = False) -> None:
         now = None if forward.gradients else self._of(forward)
         if now is not None:
-            now.by_row |= by_row
-            now.scored |= not by_row
-            now.keep(forward, scored=True)
             self.tell(ScoredCall(forward=forward, by_row=by_row, where=forward.where))
+            for each in [forward, *self._before(forward)]:
+                if (part := self._of(each)) is not None:
+                    part.by_row |= by_row
+                    part.scored |= not by_row
+                    part.keep(each, scored=True)
+
+    def _before(self, scored: Forward) -> Iterator[Forward]:
+        """The calls right before one that is scored of other modules with as many rows: a method of the script's own,
+        which is no ``forward``, calls the parts of its model one by one."""
+        called, rows = {id(scored.model)}, _length(scored)
+        for each in reversed([other for other in self.monitor.forwards if other.number < scored.number]):
+            if each.gradients or each.batch is not scored.batch or id(each.model) in called or _length(each) != rows:
+                return
+            called.add(id(each.model))
+            yield each
 
     def on_pass_ends(self, event: PassEnds) -> None:
         if event.of.trains:
@@ -313,6 +325,11 @@ class Evaluations(Recogniser):
 def _may_train(event: Forward) -> bool:
     """Whether a call is of no pass, or of one that trains: its outputs may be differentiated, if they can be."""
     return event.batch is None or event.batch.of.trains
+
+
+def _length(call: Forward) -> int | None:
+    given = largest(call)
+    return None if given is None else len(given)
 
 
 def _kind(of: _Open) -> tuple[object, ...]:

@@ -79,6 +79,23 @@ def test_an_evaluation_is_the_same_whatever_feeds_it(
     assert first.where == first.first.where == second.where
 
 
+def test_a_method_that_calls_the_parts_of_its_model_evaluates_them_all() -> None:
+    def loop() -> None:
+        body, head = nn.Linear(4, 8), nn.Linear(8, 2)
+        optimizer = sgd(nn.Sequential(body, head))
+        for rows, labels in DataLoader(TensorDataset(ROWS, LABELS), batch_size=8):
+            optimizer.zero_grad()
+            functional.cross_entropy(head(body(rows).relu()), labels).backward()
+            optimizer.step()
+        with torch.no_grad():
+            hidden = body(HELD_OUT).relu()
+            (head(hidden).argmax(1) == THEIR_LABELS).float().mean()
+
+    of_body, of_head = told(Evaluation, loop)
+    assert (of_body.scored, of_head.scored) == (True, True)
+    assert of_body.rows == frozenset(exact(HELD_OUT))
+
+
 def test_one_is_not_over_before_its_pass_is() -> None:
     """Calls of two passes that follow on one another are two evaluations."""
     first, second = trained_and(lambda model: (over_a_loader(model), over_a_loader(model)))

@@ -28,15 +28,12 @@ class EvaluationInTrainMode(Check):
     - https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval
     """
 
-    needs = "evaluation over a DataLoader"
+    needs = "evaluation"
     formerly = ("mode::evaluation-in-eval-mode",)
 
     def judge(self, evaluation: Evaluation) -> Verdict:
-        if not _is_of_a_loader(evaluation) or evaluation.repeated:
-            return NOTHING_TO_JUDGE
-        if evaluation.alike >= ON_PURPOSE or evaluation.renews:
-            return HELD
-        return _mode(evaluation.first)
+        meant = evaluation.repeated or evaluation.alike >= ON_PURPOSE or evaluation.renews
+        return _mode(evaluation.first) if _is_of_a_loader(evaluation) and not meant else NOTHING_TO_JUDGE
 
     def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
         return _mode(fact.first)
@@ -79,7 +76,7 @@ class EvaluationWithGraph(Check):
     """
 
     severity = "warning"  # it costs memory and time, and changes no result
-    needs = "evaluation over a DataLoader"
+    needs = "evaluation"
     formerly = ("mode::evaluation-without-graph",)
 
     def judge(self, evaluation: Evaluation) -> Verdict:

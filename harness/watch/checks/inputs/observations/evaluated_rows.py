@@ -149,7 +149,7 @@ class EvaluatedMoments(Recogniser):
     def on_forward(self, scored: Forward) -> None:
         columns = _columns(scored)
         number = self.monitor.number_of(scored.model)
-        trained = self._rows.of.get(number)
+        trained = list(self._rows.of.values())
         if scored.gradients or columns is None or not trained:
             return
         of = columns if columns._base is None else columns._base
@@ -163,7 +163,7 @@ class EvaluatedMoments(Recogniser):
         if scored.number == moments.latest or moments.trained or moments.total.shape != zeros.shape:
             return
         moments.latest = scored.number
-        moments.trained = not trained.isdisjoint(exact(columns))
+        moments.trained = not all(map(frozenset(exact(columns)).isdisjoint, trained))
         values = on_host(columns).cpu().double()
         moments.total = moments.total + values.sum(0)
         moments.squares = moments.squares + values.square().sum(0)
