@@ -34,7 +34,7 @@ from harness.watch.facts.datasets import length
 from harness.watch.facts.loaders import LoaderUnread
 from harness.watch.facts.samplers import batch_sampler
 from harness.watch.run.batches import LABELS, NOT_CONTENT
-from harness.watch.run.rows import blind
+from harness.watch.run.rows import blind, of_rows
 
 MOST_ROWS = 200_000
 """Different rows of a model that are told apart, in eight bytes each: more are said to be more."""
@@ -306,7 +306,8 @@ class _Given:
     shape: str
     width: int | None
     """Of two-dimensional inputs."""
-    arguments: list[str]
+    arguments: list[str] = field(default_factory=list)
+    """All that has dimensions, and what is within lists."""
     scale: tuple[int, float, float] | None = None
     """Of real inputs: how many numbers, and what they and their squares add up to."""
     tokens: list[bytes] = field(default_factory=list)
@@ -354,7 +355,7 @@ class Rows(Section):
         self._names, self._optimized = self.monitor.fact(ModelNames), self.monitor.fact(OptimizedModels)
 
     def on_forward(self, event: Forward) -> None:
-        given = {name: each for name, each in event.tensors.items() if name not in LABELS and each.dim()}
+        given = {name: each for name, each in of_rows(event).items() if name not in LABELS}
         given = {name: each for name, each in given.items() if each.dim() > 1 or name not in NOT_CONTENT}
         if not given:
             return
@@ -363,6 +364,8 @@ class Rows(Section):
         key = self.monitor.number_of(event.model)
         rows = self._rows.setdefault(key, _RowsGiven(self._names.of(event.model)))
         call = self._measured(rows, given, event.where, differentiable=event.gradients)
+        beside = [name for name, each in event.tensors.items() if name not in LABELS and each.dim()]
+        call.arguments = [*dict.fromkeys([*beside, *given])]
         if event.gradients:
             self._waiting[event.number] = call
         else:
@@ -443,7 +446,6 @@ class Rows(Section):
             where,
             f"{'x'.join(map(str, first.shape[1:])) or 'one number'} {_type(first)}",
             first.shape[1] if first.dim() == 2 else None,
-            list(given),
             tokens=[_bytes(each) for each in whole],
             hidden=0 if mask is None else int((mask == 0).sum()),
         )

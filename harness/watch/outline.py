@@ -22,6 +22,7 @@ from harness.watch.facts.datasets import length
 from harness.watch.facts.rank_gradients import GradientsOfRanks
 from harness.watch.facts.ranks import WeightsOfRanks
 from harness.watch.monitor import OwnUpdate
+from harness.watch.run.rows import of_rows
 
 MOST_SHOWN = 4
 """Names, updates or loaders that a line shows."""
@@ -83,7 +84,7 @@ class Outline(Recogniser):
     def on_forward(self, event: Forward) -> None:
         key = self.monitor.number_of(event.model)
         seen = self._models.get(key) or self._models.setdefault(key, self._first(event.model))
-        given = next((each for each in event.tensors.values() if each.dim()), None)
+        given = next(iter(of_rows(event).values()), None)
         rows = 0 if given is None else 1 if is_one_row(event, given) else len(given)
         if event.gradients:
             self._waiting[event.number] = seen, rows, event.at.updates_made

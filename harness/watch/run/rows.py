@@ -18,7 +18,7 @@ import xxhash
 from harness.torch_objects import real
 from harness.watch.bounded import LatestByKey
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, Forward
+from harness.watch.events import Backward, BackwardBegins, Forward, positional
 from harness.watch.host import on_host
 from harness.watch.run.batches import NOT_CONTENT, tensors_in
 
@@ -98,10 +98,25 @@ def _array(values: Any) -> np.ndarray[Any, Any]:
     return array if kind is None else np.ascontiguousarray(array, dtype=kind)
 
 
+def of_rows(call: Forward) -> dict[str, torch.Tensor]:
+    """The tensors that a model was given that have something for each row, by name, also within lists and mappings.
+
+    Where the model says something of as many rows as some of them have, it is those. Else it is all that are no number.
+    """
+    given = dict(call.tensors)
+    named = [*zip(positional(call.model) if call.args else (), call.args, strict=False), *call.kwargs.items()]
+    for name, value in named:
+        if isinstance(value, (list, tuple)):
+            given |= {f"{name}.{inner}": each for inner, each in tensors_in(value)}
+    given = {name: tensor for name, tensor in given.items() if tensor.dim()}
+    said = call.logits
+    rows = None if said is None or not said.dim() else len(said)
+    return {name: tensor for name, tensor in given.items() if len(tensor) == rows} or given
+
+
 def largest(event: Forward) -> torch.Tensor | None:
-    """The largest tensor that a model was given."""
-    tensors = [tensor for tensor in event.tensors.values() if tensor.dim()]
-    return max(tensors, key=lambda tensor: tensor.numel(), default=None)
+    """The largest tensor of rows that a model was given."""
+    return max(of_rows(event).values(), key=lambda tensor: tensor.numel(), default=None)
 
 
 def given_to(forward: Forward) -> list[int] | None:

@@ -96,3 +96,25 @@ def test_a_row_that_comes_twice_in_a_batch_is_known_to() -> None:
         step(model, sgd(model), ROWS[:1].repeat(8, 1), LABELS[:8])
 
     assert len(trained(loop).alike) == 1
+
+
+class OfALine(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = nn.Linear(4, 2)
+
+    def forward(self, times: torch.Tensor, coefficients: list[torch.Tensor]) -> torch.Tensor:
+        logits: torch.Tensor = self.line(coefficients[0] * times.mean() + coefficients[1])
+        return logits
+
+
+def test_rows_are_found_within_a_list_and_behind_what_all_rows_share() -> None:
+    def loop() -> None:
+        model, times = OfALine(), torch.linspace(0, 1, 64)
+        optimizer = sgd(model)
+        for rows, labels in zip(ROWS.split(8), LABELS.split(8), strict=True):
+            functional.cross_entropy(model(times, [rows, rows + 1]), labels).backward()
+            optimizer.step()
+
+    (known,) = trained(loop).of.values()
+    assert known == set(exact(ROWS))
