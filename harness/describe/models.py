@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import ref
@@ -11,13 +11,14 @@ from weakref import ref
 import torch
 from torch import nn
 
-from harness.describe.lines import MOST_SHOWN, Line, Section, line, listed, patterns
+from harness.describe.lines import MOST_SHOWN, Line, Section, line, listed, number, patterns
 from harness.findings import count
 from harness.torch_objects import checksum, held_by, is_distributed, real, share_parameters
 from harness.watch.bounded import Distinct
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
 from harness.watch.facts.adapters import AdapterTargets, adapted_layers, adapters_of, tensors_of
 from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting
+from harness.watch.facts.copies import CopyFollowed, CopyOver
 from harness.watch.run.evaluations import mode_dependent
 
 CLOSELY_WATCHED_UPDATES = 8
@@ -92,6 +93,15 @@ class Models(Section):
         self._absent: dict[str, list[str]] = {}
         """Of each adapter, the targets that no module of the model has as its name."""
         self._updates = 0
+        self._followed: dict[str, CopyFollowed] = {}
+        """By what the script calls a copy, the latest of what is known of how it follows."""
+        self._copies: dict[str, CopyOver] = {}
+
+    def on_copy_followed(self, fact: CopyFollowed) -> None:
+        self._followed[fact.shown] = fact
+
+    def on_copy_over(self, fact: CopyOver) -> None:
+        self._copies[fact.shown] = fact
 
     def on_from_pretrained(self, event: FromPretrained) -> None:
         self._loaded[id(event.model)] = event.info
@@ -205,9 +215,9 @@ class Models(Section):
             seen.after_step = now if first else {}
 
     def lines(self) -> Iterator[Line]:
-        for number, seen in self._models.items():
+        for key, seen in self._models.items():
             if seen.modes:
-                yield from self._trained(seen, optimized=self._optimized.has(number))
+                yield from self._trained(seen, optimized=self._optimized.has(key))
                 if seen.asked:
                     yield self._evaluated(seen)
             elif seen.asked:
@@ -220,6 +230,10 @@ class Models(Section):
                 yield line(
                     "model", f"{said}, in {' and '.join(sorted(seen.asked))} mode", facts, seen.where, of=seen.name
                 )
+        for shown, over in self._copies.items():
+            followed = self._followed.get(shown)
+            if over.updates and over.apart and not (followed is not None and followed.steps):
+                yield _copied(over, () if followed is None else followed.weights)
 
     def _trained(self, seen: _Model, *, optimized: bool) -> Iterator[Line]:
         facts: dict[str, Any] = {
@@ -304,6 +318,20 @@ class Models(Section):
         said += {"mixed": ", with and without a graph"}.get(graph, f", {graph}")
         said += f", after update {seen.asked_at.few(sorted(seen.asked_at.first), MOST_SHOWN)}" if seen.asked_at else ""
         return line("evaluation", said, facts, seen.asked_where, of=seen.name)
+
+
+def _copied(over: CopyOver, weights: Sequence[float]) -> Line:
+    """How a copy of a network follows it: an average, a target, a reference."""
+    shares = sorted({float(f"{each:.3g}") for each in weights})
+    said = f"{over.shown}, built as a network that is trained, "
+    if not over.follows:
+        said += "never changed"
+    elif shares:
+        part = " to ".join(dict.fromkeys(map(number, (shares[0], shares[-1]))))
+        said += "is set to it" if shares == [1.0] else f"follows it, each mean by {part} of it"
+    else:
+        said += "was changed by something else than an optimizer"
+    return line("model", said, {"follows": over.follows, "shares": shares}, over.where, of=f"copy.{over.shown}")
 
 
 def _adapters(model: nn.Module) -> dict[str, dict[str, Any]]:

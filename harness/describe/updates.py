@@ -310,6 +310,9 @@ class Optimizers(Section):
             by = f" by {seen.scheduler}, stepped {count(seen.scheduled, 'time')} in {count(seen.steps, 'update')}"
         elif first != last or peak not in (first, last):
             by = " set by the script itself"
+        elif (idle := self._never_stepped(seen)) is not None:
+            facts |= {"by": idle, "times": 0}
+            by = f" by {idle}, which was never stepped"
         apart = _rates_apart(seen)
         if apart:
             facts["groups"] = {str(place): [first, last] for place, (first, last, _) in seen.of_groups.items()}
@@ -320,6 +323,13 @@ class Optimizers(Section):
             rises = f", up to {number(peak)} at update {rates.index(peak) + 1}" if peak not in (first, last) else ""
             said = f"the learning rate of {seen.name} goes from {number(first)}{rises} to {number(last)}{by}"
         return line("schedule", said, facts, seen.scheduled_where or seen.where, of=seen.name)
+
+    def _never_stepped(self, seen: _Optimizer) -> str | None:
+        """The class of a scheduler that was made for an optimizer, and is alive."""
+        alive = [optimizer for optimizer, known in self._optimizers.items() if known is seen]
+        made = self.monitor.find_schedulers() if alive else ()
+        mine = (each for each in made if share_groups(getattr(each, "optimizer", None), alive[0]))
+        return next((type(each).__name__ for each in mine), None)
 
 
 def _rates_apart(seen: _Optimizer) -> str:

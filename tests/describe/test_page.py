@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import random
@@ -61,6 +62,7 @@ def train(
     drifts: bool = False,
     emptied: bool = False,
     best: bool = False,
+    average: float | None = None,
     seed: int = 0,
     saved: Path | None = None,
 ) -> None:
@@ -80,6 +82,7 @@ def train(
     held = first.parameters() if forgotten else model.parameters()
     optimizer = torch.optim.AdamW(held, lr=lr, weight_decay=decay)
     scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=2 * len(loader))
+    target = copy.deepcopy(model) if average is not None else None
     for _ in range(2):
         model.train()
         for number, (x, y) in enumerate(loader, start=1):
@@ -103,6 +106,11 @@ def train(
             }
             for what in (each for each, is_done in after.items() if is_done):
                 what()
+            if target is not None and average is not None:
+                with torch.no_grad():
+                    target(x)
+                    for mine, its in zip(target.parameters(), model.parameters(), strict=True):
+                        mine.lerp_(its, average)
         model.train(not eval_mode)
         with torch.set_grad_enabled(not no_grad):
             said = model(inputs[test])
@@ -177,7 +185,10 @@ CHANGES: list[tuple[dict[str, Any], str, Any, Any]] = [
     ({"forgotten": True}, "model.Sequential.unchanged", [], ["3.bias", "3.weight"]),
     ({"lr": 0.02}, "optimizer.AdamW.group_1.lr", 0.01, 0.02),
     ({"decay": 0.0}, "optimizer.AdamW.group_1.weight_decay", 0.01, 0.0),
-    ({"schedule": False}, "schedule.AdamW.by", "LinearLR", None),
+    ({"schedule": False}, "schedule.AdamW.times", 16, 0),
+    ({"average": 0.25}, "model.copy.target.shares", None, [0.25]),
+    ({"average": 0.25}, "model.copy.target.follows", None, True),
+    ({"average": 0.0}, "model.copy.target.follows", None, False),
     ({"schedule": False}, "schedule.AdamW.last", 0.000625, 0.01),
     ({"clip": None}, "update.AdamW.clipped", {"norm clipped to 1": 16}, {"not clipped": 16}),
     ({"clip": 5.0}, "update.AdamW.clipped", {"norm clipped to 1": 16}, {"norm clipped to 5": 16}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from weakref import ref
@@ -45,27 +46,30 @@ class UnreadLoaders(Recogniser):
     makes = (LoaderUnread,)
 
     def begin(self) -> None:
-        self._made = LatestByKey[tuple[int, str], tuple[int | None, ref[Any]]]()
-        """By dataset and line, how many rows it has, and the loader."""
+        self._made = LatestByKey[tuple[int, str], tuple[int | None, ref[Any], ref[Any] | None]]()
+        """By dataset and line, how many rows it has, the loader, and the dataset, where one can point at it weakly."""
         self._read = Latest[int]()
         """Datasets of which rows were read."""
 
     def on_loader_made(self, event: LoaderMade) -> None:
         dataset = event.loader.dataset
-        if event.where is not None:
-            self._made[id(dataset), event.where] = length(dataset), ref(event.loader)
+        if event.where is not None and id(dataset) not in self._read:
+            with suppress(TypeError):
+                self._made[id(dataset), event.where] = length(dataset), ref(event.loader), None
+                self._made[id(dataset), event.where] = length(dataset), ref(event.loader), ref(dataset)
 
     def on_pass_begins(self, event: PassBegins) -> None:
         dataset = id(event.of.loader.dataset)
         if dataset not in self._read:
             self._read.append(dataset)
         for key in [each for each in self._made if each[0] == dataset]:
-            del self._made[key]
+            known = self._made[key][2]
+            if known is None or known() is event.of.loader.dataset:  # an id is given anew once its object is gone
+                del self._made[key]
 
     def on_end(self, event: End) -> None:
-        for (dataset, where), (rows, loader) in self._made.items() if event.at.complete and self._read else ():
-            if dataset not in self._read:
-                self.tell(LoaderUnread(rows=rows, kept=loader() is not None, where=where))
+        for (_, where), (rows, loader, _) in self._made.items() if event.at.complete and self._read else ():
+            self.tell(LoaderUnread(rows=rows, kept=loader() is not None, where=where))
 
 
 @dataclass(frozen=True)
