@@ -52,8 +52,14 @@ def exact_where_it_lies(given: torch.Tensor) -> torch.Tensor:
 
 
 def _weights(columns: int, device: torch.device) -> torch.Tensor:
-    at = torch.arange(1, columns + 1, device=device)
-    return (at * 0x9E3779B97F4A7C1) ^ (at << 17)
+    """A number for each place that has nothing to do with those of others: SplitMix64 of the place.
+
+    With weights that grow evenly, the identities of rows of small numbers would collide.
+    """
+    mixed = torch.arange(1, columns + 1, device=device) * (0x9E3779B97F4A7C15 - 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64)):
+        mixed = (mixed ^ (mixed >> shift)) * factor
+    return mixed ^ (mixed >> 31)
 
 
 def blind(tensors: Iterable[torch.Tensor]) -> Iterator[bytes]:

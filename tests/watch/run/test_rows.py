@@ -23,6 +23,12 @@ def test_rows_are_alike_exactly_where_their_numbers_are(rows: list[list[int]]) -
         assert (len(set(identities))) == len(set(map(tuple, torch.tensor(rows).tolist())))
 
 
+@pytest.mark.parametrize(("places", "values"), [(6, 8), (12, 4), (10, 10)])
+def test_rows_of_small_numbers_are_told_apart(places: int, values: int) -> None:
+    rows = torch.randint(values, (20_000, places), generator=torch.Generator().manual_seed(0))
+    assert len(set(exact(rows))) == len(torch.unique(rows, dim=0))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool])
 def test_the_exact_identity_is_of_bits(dtype: torch.dtype) -> None:
     rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).to(dtype)
