@@ -177,7 +177,7 @@ class TrainingSection(pytest.Item):
 
             pytest.fail("\n".join(verdict_lines(verdict)), pytrace=False)
         elif self.section in verdict.changed:
-            pytest.skip(f"differs too, which may follow from {first}")
+            pytest.skip(f"also differs, maybe because of {first}")
         elif self.section == "numbers" and not verdict.numbers_compared:
             pytest.skip(verdict.lane)
 

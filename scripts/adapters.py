@@ -34,7 +34,7 @@ from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import Severity
 from harness.torch_objects import held_by, unchanged_random_state
-from harness.watch.bus import Onlooker
+from harness.watch.bus import OutcomeListener
 from harness.watch.events import BackwardBegins, Forward, LossCall, Step, StepBegins
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
@@ -147,7 +147,7 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_leaves(tree) if torch.is_tensor(leaf)]
 
 
-class Asking(Onlooker):
+class Asking(OutcomeListener):
     """Listens to a loop and asks one tool about it. It stands among the monitor's checks; nothing else is there."""
 
     id: ClassVar[str] = "adapter"

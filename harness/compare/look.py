@@ -24,7 +24,7 @@ from harness.starts import child
 from harness.starts.orders import Keep, Orders
 from harness.starts.recorder import Recording
 from harness.torch_objects import is_dense, unchanged_random_state
-from harness.watch.bus import Onlooker
+from harness.watch.bus import OutcomeListener
 from harness.watch.events import Backward, Forward, Step, StepBegins
 from harness.watch.facts.twins import Twin
 from harness.watch.guards import Guard
@@ -47,7 +47,7 @@ def record(orders: Orders) -> int:
     return child.record(orders, looks)
 
 
-class Look(Onlooker):
+class Look(OutcomeListener):
     """Keeps what the first forward pass of one update computes, module by module, and what the update does.
 
     With what another start has kept it also calls the model of this one with the other's rows, weights and random

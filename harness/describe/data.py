@@ -496,7 +496,7 @@ class Rows(Section):
         if (scale := rows.scales.get("asked")) is not None:
             facts |= scale.facts()
         which = {0: "none of them", different: "all of them"}.get(shared, f"{shared:,} of them")
-        said = f"{rows.name} was asked about {count(different, 'row')} without an update; it was trained on {which}"
+        said = f"{rows.name} was evaluated on {count(different, 'row')}; it was trained on {which}"
         return line("data", said, facts, rows.evaluated_where, of=f"{rows.name}.asked")
 
 

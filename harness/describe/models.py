@@ -263,7 +263,7 @@ class Models(Section):
             said = f"adapter {name}: {asked['kind']} of rank {asked['rank']} on {listed(asked['targets'], 8)}"
             said += f", in {count(asked['modules'], 'module')}"
             absent = self._absent.get(name)
-            said += f"; nothing in the model is called {listed(absent)}" if absent else ""
+            said += f"; no module is named {listed(absent)}" if absent else ""
             yield line("model", said, asked | {"absent": absent}, seen.where, of=f"{seen.name}.adapter.{name}")
         still = patterns(seen.sums)
         if seen.gone and still:

@@ -20,7 +20,7 @@ from harness.torch_objects import held_by, is_dense, share_groups
 from harness.watch.events import Backward, Clip, SchedulerStep, SkippedStep, Step, StepBegins, ZeroGrad
 from harness.watch.facts.called_models import Names
 from harness.watch.facts.gradient_ledger import GradientsCleared, GradientsClipped, GradientsUsed
-from harness.watch.monitor import OwnUpdate
+from harness.watch.monitor import ManualUpdate
 
 NO_SETTINGS = ("params", "lr", "initial_lr", "foreach", "fused", "capturable", "differentiable", "param_names")
 """What is in a group and says nothing of what its updates come to, or is said otherwise."""
@@ -223,7 +223,7 @@ class Optimizers(Section):
         free = [
             n for model in trained for n, p in model.named_parameters() if p.requires_grad and id(p) not in everywhere
         ]
-        own = isinstance(optimizer, OwnUpdate)
+        own = isinstance(optimizer, ManualUpdate)
         return _Optimizer(
             self._names.of(len(self._seen), "the script's own" if own else type(optimizer).__name__),
             event.made,
@@ -284,7 +284,7 @@ class Optimizers(Section):
             "clipped while they had a GradScaler's factor": self._clipped_scaled,
             "gradients still had a GradScaler's factor": "carried" in seen.scales,
             f"{seen.skipped} left out by the GradScaler": seen.skipped,
-            f"{seen.state_lost} began without the state of the one before": seen.state_lost,
+            f"{count(seen.state_lost, 'step')} lost the optimizer's state": seen.state_lost,
         }
         said = "; ".join([*parts, *(each for each, is_so in unusual.items() if is_so)])
         return line("update", said, facts, seen.where, of=seen.name)

@@ -18,7 +18,7 @@ from harness.starts.journal import Writer
 from harness.starts.orders import Orders, RowPlace
 from harness.starts.recorder import Recorder, Recording
 from harness.starts.saves import Files
-from harness.watch.bus import Onlooker
+from harness.watch.bus import OutcomeListener
 from harness.watch.instrument import instrumented
 from harness.watch.instrument.patches import Patches
 from harness.watch.locate import Locator
@@ -30,7 +30,7 @@ PAUSE = 0.5
 """Seconds after which a rank looks again whether its launcher is there."""
 
 
-Others = Callable[[Recording], Sequence[Callable[[Monitor], Onlooker]]]
+Others = Callable[[Recording], Sequence[Callable[[Monitor], OutcomeListener]]]
 """What makes further listeners, beside the recorder."""
 
 

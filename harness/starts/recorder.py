@@ -15,7 +15,7 @@ from harness.digests import digest, joined, named_tensors, random_states, state_
 from harness.starts.journal import BatchTrained, End, Loaded, Update, Writer
 from harness.starts.orders import RowPlace
 from harness.torch_objects import held_by
-from harness.watch.bus import Onlooker
+from harness.watch.bus import OutcomeListener
 from harness.watch.events import (
     Backward,
     Batch,
@@ -54,7 +54,7 @@ class Recording:
         return frozenset(each for recorder in self.recorders for each in recorder.weights().values())
 
 
-class Recorder(Onlooker):
+class Recorder(OutcomeListener):
     """Writes a journal of one loop."""
 
     id = "resume::recorder"

@@ -74,7 +74,7 @@ class Listener:
                 yield kind, getattr(self, name)
 
 
-class Onlooker(Listener):
+class OutcomeListener(Listener):
     """A listener with an outcome: a check, or a recorder, which judges nothing."""
 
     id: ClassVar[str]

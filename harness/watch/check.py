@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from harness.catalogue import CHECKS, Fault
-from harness.watch.bus import Onlooker, Told
+from harness.watch.bus import OutcomeListener, Told
 from harness.watch.events import Event, Fact, NotKnown
 from harness.watch.monitor import Monitor
 
@@ -59,7 +59,7 @@ Verdict = Outcome | NothingToJudge | Found
 SPANS = ("none", "first", "all")
 
 
-class Check(Fault, Onlooker, package=CHECKS):
+class Check(Fault, OutcomeListener, package=CHECKS):
     """One statement that holds of every right training loop.
 
     The first sentence of a subclass's docstring says what is wrong where it reports something; the sections that follow

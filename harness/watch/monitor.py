@@ -21,7 +21,7 @@ from harness.findings import Finding
 from harness.settings import Reload
 from harness.torch_objects import TWINS, have_same_values, raw_optimizer, storages
 from harness.watch import host
-from harness.watch.bus import Bus, KnownListener, Listener, Onlooker, Suspended, said
+from harness.watch.bus import Bus, KnownListener, Listener, OutcomeListener, Suspended, said
 from harness.watch.events import (
     Backward,
     BackwardBegins,
@@ -72,7 +72,7 @@ class UpdateLimitReached(BaseException):
 class Options:
     """How a loop is watched."""
 
-    checks: tuple[Callable[[Monitor], Onlooker], ...] = ()
+    checks: tuple[Callable[[Monitor], OutcomeListener], ...] = ()
     every: int = 50
     """Tensors are looked at in the first updates, and in each N-th from then on."""
     updates: int | None = None
@@ -86,7 +86,7 @@ class Options:
     """What describes the loop beside the checks (:mod:`harness.describe`)."""
 
 
-class OwnUpdate(Optimizer):
+class ManualUpdate(Optimizer):
     """Stands for the updates that a script makes itself: it has parameters, and neither formula nor learning rate."""
 
     def __init__(self, parameters: list[torch.Tensor]) -> None:
@@ -174,7 +174,7 @@ class Monitor:
         """What listeners look at in each sampled update, beside what is at hand in all."""
         self.thread = 0
         """The thread whose loop it is; 0 for the first."""
-        self.checks: list[Onlooker] = []
+        self.checks: list[OutcomeListener] = []
         for kind in options.checks:
             self.checks.append(self.bus.add(kind))
         self.sections: list[Listener] = [self.bus.add(each) for each in options.sections]
@@ -221,7 +221,7 @@ class Monitor:
     @property
     def has_optimizer(self) -> bool:
         """Whether there is an optimizer of torch, so that the script needs not update anything itself."""
-        return bool(self.optimizer_made_at) or any(not isinstance(each, OwnUpdate) for each in self.optimizers)
+        return bool(self.optimizer_made_at) or any(not isinstance(each, ManualUpdate) for each in self.optimizers)
 
     @property
     def suspended(self) -> Suspended:
@@ -550,7 +550,7 @@ class Monitor:
 
     def _end_own_update(self) -> None:
         """What the script writes itself is over when something else comes."""
-        if isinstance(self.in_step, OwnUpdate):
+        if isinstance(self.in_step, ManualUpdate):
             self.step_ends(self.in_step)
 
     def ends(self) -> None:

@@ -21,7 +21,7 @@ from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiti
 from harness.watch.facts.datasets import length
 from harness.watch.facts.rank_gradients import GradientsOfRanks
 from harness.watch.facts.ranks import WeightsOfRanks
-from harness.watch.monitor import OwnUpdate
+from harness.watch.monitor import ManualUpdate
 from harness.watch.run.rows import of_rows
 
 MOST_SHOWN = 4
@@ -113,7 +113,7 @@ class Outline(Recogniser):
             self._asked(*each)
 
     def on_step(self, event: Step) -> None:
-        own = isinstance(event.optimizer, OwnUpdate)
+        own = isinstance(event.optimizer, ManualUpdate)
         self._steps["the script's own optimizer" if own else type(event.optimizer).__name__] += 1
 
     def on_save(self, event: Save) -> None:
@@ -151,7 +151,7 @@ class Outline(Recogniser):
             )
         if found is None:
             return few([*said, "their gradients were not compared"], MOST_SHOWN)
-        own = "no multiple" if found.reduced is None else f"{found.reduced:.4g} times"
+        own = "not a multiple of" if found.reduced is None else f"{found.reduced:.4g} times"
         one = f"{found.off:.1%} off" if found.whole is None else f"{found.whole:.4g} times, {found.off:.1e} off"
         if found.whole is None and not found.off:
             one = "not known, of several losses or weighted ones"

@@ -17,7 +17,7 @@ import torch
 
 from harness.errors import CannotTry
 from harness.findings import Isolation, Report
-from harness.watch.bus import Onlooker
+from harness.watch.bus import OutcomeListener
 from harness.watch.events import BackwardBegins, Forward
 from harness.watch.facts.chat_templates import ChatTemplates
 from harness.watch.facts.labels_given import LabelsGiven, real_tokens
@@ -89,7 +89,7 @@ class TaughtReport(Report):
     """What became of the user's files; None where whoever runs the script sees to them."""
 
 
-class _Teaching(Onlooker):
+class _Teaching(OutcomeListener):
     """Looks at what the backward passes of one loop teach."""
 
     id = "tokens::taught"

@@ -32,7 +32,7 @@ from harness.watch.check import Check
 from harness.watch.events import Backward, Forward, PassBegins, PassEnds, Save, StateAsked, Step
 from harness.watch.instrument import instrumented, is_in_use, optimizers
 from harness.watch.locate import Locator
-from harness.watch.monitor import OptimizerSeen, Options, OwnUpdate
+from harness.watch.monitor import ManualUpdate, OptimizerSeen, Options
 from harness.watch.session import Session
 
 FIRST_WINDOW = 16
@@ -118,7 +118,7 @@ class BesidesUpdates(Recogniser):
             self.gives_up(f"{MOST_PASSES} backward passes without a step of an optimizer of torch's")
 
     def on_step(self, event: Step) -> None:
-        if not isinstance(event.optimizer, OwnUpdate):
+        if not isinstance(event.optimizer, ManualUpdate):
             self.passes = 0
 
     def on_pass_begins(self, event: PassBegins) -> None:

@@ -137,7 +137,7 @@ def test_the_page_says_what_the_loop_does(base: Description) -> None:
     for part in (
         "train: 60 rows, batches of 8, shuffled anew each time, the last batch of 4, 2 passes",
         "Sequential was trained on 60 different rows, each 2 times; inputs of 6 float32",
-        "Sequential was asked about 20 rows without an update; it was trained on none of them",
+        "Sequential was evaluated on 20 rows; it was trained on none of them",
         "cross_entropy of 2 classes, 120 targets: 66 of class 0, 54 of class 1",
         "what is differentiated is the mean over the targets",
         "Sequential: 74 parameters (float32, cpu), all of them trainable",
@@ -316,7 +316,7 @@ def test_an_adapter_is_said_with_what_it_was_asked_for() -> None:
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
         model(torch.randn(4, 2)).mean().backward()
         optimizer.step()
-    said = "adapter default: Lora of rank 8 on 0, v_proj, in 1 module; nothing in the model is called v_proj"
+    said = "adapter default: Lora of rank 8 on 0, v_proj, in 1 module; no module is named v_proj"
     assert said in " ".join(str(found).split())
     assert found.facts["model.PeftModel.adapter.default.alpha"] == 16
 
@@ -488,7 +488,7 @@ def test_an_agent_and_the_network_that_its_targets_come_from(tmp_path: Path) -> 
         again(torch.randn(8, 4))
     page = " ".join(str(found).split())
     assert "Linear was trained on 40 different rows; inputs of 4 float32" in page
-    assert "Linear was asked about 5 rows without an update; it was trained on none of them" in page
+    assert "Linear was evaluated on 5 rows; it was trained on none of them" in page
     assert "Linear#2 was differentiated on 40 different rows" in page
     assert "in no optimizer, though gradients reach it" in page
     assert "was loaded into Linear#2, after update 5" in page

@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from harness.watch import watch
-from harness.watch.bus import Onlooker
+from harness.watch.bus import OutcomeListener
 from harness.watch.checks.metrics.observations.metric_calls import is_stretch
 from harness.watch.events import Batch
 from harness.watch.instrument import instrumented
@@ -33,7 +33,7 @@ def test_a_hook_that_raises_ends_no_backward_pass(monkeypatch: pytest.MonkeyPatc
     assert set(watched.crashed) <= {"rows::test-rows-in-loss"}
 
 
-class Batches(Onlooker):
+class Batches(OutcomeListener):
     id = "batches"
 
     def __init__(self, monitor: Monitor) -> None:

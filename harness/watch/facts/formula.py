@@ -24,8 +24,8 @@ AVERAGES = ("macro", "micro", "weighted")
 """Over the classes."""
 
 OTHERWISE = {
-    "wrong-axis": "with the likeliest place in the place of the likeliest class",
-    "own-place": "with each label beside what the model says at its own place, and not before",
+    "wrong-axis": "with the argmax over places, not classes",
+    "own-place": "with labels not shifted",
     "own-place-but-first": "with each label but the first beside what the model says at its own place",
     "threshold-of-probabilities": "with a threshold of 0.5 on scores that are no probabilities",
 }

@@ -17,7 +17,7 @@ from harness.torch_objects import held_by, held_by_any, leaves
 from harness.watch.bounded import MOST, First, Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined, End, Fact, Forward, Step, ZeroGrad
-from harness.watch.monitor import HELD, OwnUpdate
+from harness.watch.monitor import HELD, ManualUpdate
 
 MAX_SHARE_WITHOUT_GRADIENT = 0.25
 """Largest share of an optimizer's tensors, or of their elements, that may go without gradients, as an unused pooler or
@@ -402,7 +402,7 @@ class Parameters(Recogniser):
         in_optimizers = []
         single = bool(event.forwards) and all(_is_of_single_tokens(forward) for forward in event.forwards)
         for optimizer in list(self.monitor.optimizers):
-            if isinstance(optimizer, OwnUpdate):
+            if isinstance(optimizer, ManualUpdate):
                 continue  # what it does not update may never have been meant to be
             held = self._optimizer(optimizer)
             held.look(optimizer, of_single_tokens=single)

@@ -17,7 +17,7 @@ import torch
 from harness.torch_objects import is_dense, is_traced, leaves
 from harness.watch.events import Backward, BackwardBegins, PassEnds, Step, StepBegins
 from harness.watch.instrument.patches import Call, Instrument, Original, Patches
-from harness.watch.monitor import Monitor, OwnUpdate
+from harness.watch.monitor import ManualUpdate, Monitor
 from harness.watch.session import Session
 
 WRITES = (
@@ -47,7 +47,7 @@ class _Loop:
         """Whether a backward pass has ended, and nothing was written since."""
         self.written: dict[int, torch.Tensor] = {}
         """What the first update writes to, by its ids: from then on it is known what there is to update."""
-        self.stands_for: OwnUpdate | None = None
+        self.stands_for: ManualUpdate | None = None
         self.gives = False
         """Whether the gradients of the latest backward pass are the script's, as torch.autograd.grad's are: its updates
         are counted, and what becomes of gradients is not seen."""
@@ -114,7 +114,7 @@ class OwnUpdates:
         if first and loop.stands_for is None:
             held = [each for reference in loop.leaves.values() if (each := reference()) is not None]
             with monitor.suspended:
-                loop.stands_for = OwnUpdate([p for p in held if p.grad is not None] or [leaf])
+                loop.stands_for = ManualUpdate([p for p in held if p.grad is not None] or [leaf])
             loop.written[id(leaf)] = leaf
         elif loop.written:
             loop.written[id(leaf)] = leaf

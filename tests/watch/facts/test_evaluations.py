@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from harness.watch import watch
-from harness.watch.bus import Onlooker
+from harness.watch.bus import OutcomeListener
 from harness.watch.events import Pairing, Scored
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
@@ -291,7 +291,7 @@ def test_accuracies_by_hand() -> None:
 def test_what_is_told_of_operations_by_hand() -> None:
     told: list[object] = []
 
-    class Listens(Onlooker):
+    class Listens(OutcomeListener):
         id = "tests::listens"
 
         def __init__(self, monitor: Monitor) -> None: ...

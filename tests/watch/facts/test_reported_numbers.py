@@ -333,7 +333,7 @@ def test_the_likeliest_of_the_wrong_axis() -> None:
         for _ in range(3):
             model.weight.normal_()
             print(f"accuracy {sum(int((model(x).argmax(1) == y).sum()) for x, y in loader) / 250:.5f}")
-    assert ["likeliest place" in each.observed for each in watched.all_findings] == [True]
+    assert ["argmax over places" in each.observed for each in watched.all_findings] == [True]
 
 
 def regress(keep: Callable[[float, float, int], bool], path: str | None, said: Sequence[float]) -> list[str]:

@@ -9,7 +9,7 @@ import torch
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Step, StepBegins
-from harness.watch.monitor import OwnUpdate
+from harness.watch.monitor import ManualUpdate
 
 FIRST_UPDATES = 6
 """Updates from the first one on that are compared. By reasoning, how a formula corrects its moments shows at once."""
@@ -66,7 +66,7 @@ class OwnFormulas(Recogniser):
         self._over = self.monitor.options.before > 0
 
     def on_step_begins(self, event: StepBegins) -> None:
-        if self._over or not isinstance(event.optimizer, OwnUpdate):
+        if self._over or not isinstance(event.optimizer, ManualUpdate):
             return
         if event.number == 1:
             held = [p for p in event.optimizer.param_groups[0]["params"] if p.numel() >= FEWEST_ELEMENTS]
@@ -84,7 +84,7 @@ class OwnFormulas(Recogniser):
 
     def on_step(self, event: Step) -> None:
         followed = self._followed
-        if self._over or followed is None or followed.before is None or not isinstance(event.optimizer, OwnUpdate):
+        if self._over or followed is None or followed.before is None or not isinstance(event.optimizer, ManualUpdate):
             return
         followed.changes.append(_values(followed.parameter) - followed.before)
         if event.number == FIRST_UPDATES:
