@@ -612,6 +612,16 @@ class Load(LoadBegins):
 
 
 @dataclass(frozen=True, eq=False)
+class FileRead(Event):
+    """Tensors were read from a file, and what may hold them."""
+
+    of_run = True
+    path: str | None
+    """Absolute; None of what is no file."""
+    found: Any
+
+
+@dataclass(frozen=True, eq=False)
 class StateAsked(Event):
     """The state of a module was asked for, as it is before it is saved."""
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.watch.events import Load, LoadBegins, Renamed, Save, StateAsked
+from harness.watch.events import FileRead, Load, LoadBegins, Renamed, Save, StateAsked
 from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
@@ -92,13 +92,14 @@ def _read(threads: Session, keyword: str, original: Original, args: tuple[Any, .
     found = original(*args, **kwargs)
     if monitor := threads.current():
         monitor.file_read = _path([*args[:1], kwargs.get(keyword)][0])
+        monitor.emit(FileRead(monitor.file_read, found))
     return found
 
 
 INSTRUMENTS = (
-    Instrument((LoadBegins, Load, Save, StateAsked), install),
+    Instrument((LoadBegins, Load, Save, StateAsked, FileRead), install),
     Instrument((Renamed,), install_renames),
-    Instrument((Save,), install_safetensors, "safetensors.torch"),
+    Instrument((Save, FileRead), install_safetensors, "safetensors.torch"),
 )
 
 

@@ -81,8 +81,9 @@ class ResumedIncompletely(Check):
     Save and load the state_dict() of model, optimizer and scheduler.
 
     ## When it is right
-    Loading only weights, to begin another training from them, is not reported: only a resumed optimizer or scheduler
-    shows that the others should have been resumed too. `from_pretrained` also resumes a model if the checkpoint has all
+    Loading only weights, to begin another training from them, is not reported: a resumed optimizer or scheduler shows
+    that the others should have been resumed too, and so does a file with the optimizer's state that the script goes on
+    to write. `from_pretrained` also resumes a model if the checkpoint has all
     of its weights. A new schedule for an optimizer that goes on is a mistake only if it was made for more updates than
     are trained with it: one that ends with the training is a stage of its own.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from torch import nn
@@ -11,9 +13,17 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, raw_optimizer
 from harness.watch.bus import Recogniser
-from harness.watch.events import End, Fact, FromPretrained, Load, StepBegins
+from harness.watch.events import End, Fact, FileRead, FromPretrained, Load, Renamed, Save, StepBegins
 from harness.watch.facts.scheduler_ledger import ScheduleOver, SchedulerLedger, SchedulerSeen
 from harness.watch.facts.trained_models import ModelsFromCheckpoints
+
+
+class _OptimizerSaved(NamedTuple):
+    """The state of an optimizer in a file."""
+
+    tensors: int
+    updates: float
+    """Made when it was saved."""
 
 
 class TrainingResumed(Fact):
@@ -43,10 +53,30 @@ class Resumes(Recogniser):
         """Those whose checkpoint does not have all of their weights: it is none that was saved of them."""
         self._begun_anew: list[tuple[SchedulerSeen, str, str | None, int]] = []
         """Schedulers at 0 of an optimizer that was resumed: what was observed, where, and in which update."""
+        self._read: dict[str, _OptimizerSaved] = {}
+        """By file, the optimizer whose state was read from it."""
+        self._saved: set[str] = set()
+        """Files that the state of an optimizer was written to."""
+        self._without_state: list[tuple[str, _OptimizerSaved, str | None, int]] = []
+        """Optimizers that began without the state that was read with the weights: from which file, where, in which
+        update."""
 
     def on_from_pretrained(self, event: FromPretrained) -> None:
         if event.info.get("missing_keys"):
             self._with_new_weights.add(event.model)
+
+    def on_file_read(self, event: FileRead) -> None:
+        if event.path is not None and not event.at.updates_made:  # later it may be the best of a stage that is over
+            for saved in _optimizers_in(event.found):
+                self._read[event.path] = saved
+
+    def on_save(self, event: Save) -> None:
+        if event.path is not None and any(_optimizers_in(event.what)):
+            self._saved.add(event.path)
+
+    def on_renamed(self, event: Renamed) -> None:
+        if event.source in self._saved:
+            self._saved.add(event.target)
 
     def on_load(self, event: Load) -> None:
         if isinstance(event.into, nn.Module):
@@ -81,8 +111,29 @@ class Resumes(Recogniser):
                 observed = f"the scheduler stands at {stands_at}, the optimizer has no moments"
                 self.tell(TrainingResumed(apart=observed, update=event.update, where=event.where))
 
+        if optimizer not in self._loaded and not optimizer.state:
+            self._look_for_its_state(event)
+
+    def _look_for_its_state(self, event: StepBegins) -> None:
+        """Whether its state was read with the weights that were loaded into its model."""
+        held = held_by(event.optimizer)
+        mine = {id(p) for p in held}
+        if any(not mine.isdisjoint(map(id, model.parameters())) for model in self._models):
+            for path, saved in self._read.items():
+                if saved.tensors == len(held):
+                    self._without_state.append((path, saved, event.where, event.update))
+
     def on_end(self, event: End) -> None:
-        """A schedule that ends with what is trained now was made for it: it is a stage of its own."""
+        """A schedule that ends with what is trained now was made for it: it is a stage of its own.
+
+        Weights alone begin another training, unless the script goes on to save to the files that it read.
+        """
+        own = {_without_numbers(path) for path in self._saved}
+        for path, saved, where, update in self._without_state:
+            if _without_numbers(path) in own:
+                file, after = os.path.basename(path), f"after update {saved.updates:.0f}"
+                observed = f"{file} has the optimizer's state {after}, which nothing loads"
+                self.tell(TrainingResumed(apart=observed, update=update, where=where))
         for seen, observed, where, update in self._begun_anew:
             if ScheduleOver(seen=seen, training=self._ledger.training).outlasts_the_training():
                 self.tell(TrainingResumed(apart=observed, update=update, where=where))
@@ -95,3 +146,22 @@ class Resumes(Recogniser):
         unchanged = [model for model in as_loaded if any(id(p) in held for p in model.parameters())]
         whole = [*self._models, *(model for model in unchanged if model not in self._with_new_weights)]
         return bool(unchanged) and not held <= {id(p) for model in whole for p in model.parameters()}
+
+
+def _optimizers_in(found: Any, deep: int = 2) -> Iterator[_OptimizerSaved]:
+    """The states of optimizers that a file holds, of updates that left something in them."""
+    if not isinstance(found, Mapping):
+        return
+    states, groups = found.get("state"), found.get("param_groups")
+    if isinstance(states, Mapping) and isinstance(groups, list):
+        steps = [float(each["step"]) for each in states.values() if isinstance(each, Mapping) and "step" in each]
+        if max(steps, default=0.0) >= 1:
+            yield _OptimizerSaved(sum(len(group["params"]) for group in groups), max(steps))
+    elif deep:
+        for each in found.values():
+            yield from _optimizers_in(each, deep - 1)
+
+
+def _without_numbers(path: str) -> str:
+    """A checkpoint's path, whichever epoch or update is in its name."""
+    return re.sub(r"\d+", "#", os.path.basename(path))
