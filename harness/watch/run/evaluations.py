@@ -17,7 +17,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Pass, PassEnds, Scored, ScoredInGraph
-from harness.watch.run.rows import exact_where_it_lies, largest
+from harness.watch.run.rows import are_measured, exact_where_it_lies, largest
 
 MOST_ROWS = 4096
 """Rows of one evaluation whose identities are kept."""
@@ -106,6 +106,8 @@ class Evaluation(Fact):
     """The exact identities of rows that were scored, or that a model with active modules was asked about: the first."""
     some_twice: bool = False
     """Whether one of these came twice in a call: rows cannot be told apart by their content."""
+    measured: bool = False
+    """Whether each has numbers that no other row has by chance, however often it comes."""
     sampled: int = 1
     """The most calls with the same rows."""
     asked_before: bool = False
@@ -141,6 +143,7 @@ class _Call:
     rows: torch.Tensor | None
     """Their identities, where they lie."""
     scored: bool = False
+    measured: torch.Tensor | None = None
 
 
 @dataclass(eq=False)
@@ -172,10 +175,11 @@ class _Open:
             return
         given = largest(forward)
         if len(self.calls) < MOST_CALLS and self.kept < MOST_ROWS:
-            known = given is not None and given.dim() > 1 and not given.is_meta
-            rows = exact_where_it_lies(given) if known and given is not None else None
-            self.calls.append(_Call(forward.number, rows, scored))
-            self.kept += 0 if rows is None else len(rows)
+            call = _Call(forward.number, None, scored)
+            if given is not None and given.dim() > 1 and not given.is_meta:
+                call.rows, call.measured = exact_where_it_lies(given), are_measured(given)
+                self.kept += len(given)
+            self.calls.append(call)
 
     def rows(self) -> list[tuple[int, ...]]:
         """Of each call that is kept. Whoever asks waits for the device, once."""
@@ -186,6 +190,7 @@ class _Open:
     def ended(self, alike: int, *, of_training_loader: bool) -> Evaluation:
         """What it came to."""
         rows = self.rows()
+        known = [call.measured for call in self.calls if call.measured is not None]
         asked = Counter(filter(None, rows))
         pairs = zip(self.calls, pairwise(rows), strict=False)
         return Evaluation(
@@ -198,6 +203,7 @@ class _Open:
             by_row=self.by_row,
             rows=frozenset().union(*rows),
             some_twice=any(len(set(each)) < len(each) for each in rows),
+            measured=len({each.device for each in known}) == 1 and bool(torch.stack(known).all()),
             sampled=max(asked.values(), default=1),
             asked_before=any(one and one == other and not call.scored for call, (one, other) in pairs),
             alike=alike,

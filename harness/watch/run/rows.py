@@ -25,6 +25,10 @@ from harness.watch.run.batches import NOT_CONTENT, tensors_in
 MOST_VALUES = 512
 """Values of a row that make its exact identity."""
 
+MIN_MEASURED = 4
+"""Numbers of a row that are not whole, from which on no other row has the same ones. By reasoning: two or three may be
+rounded, or come from a grid."""
+
 MOST_ROWS = 20_000
 """Rows of one model that are remembered. By reasoning, what is worth its time: an environment gives new ones for
 ever."""
@@ -49,6 +53,17 @@ def exact_where_it_lies(given: torch.Tensor) -> torch.Tensor:
     bits = {torch.float32: torch.int32, torch.float64: torch.int64}.get(values.dtype)
     whole = (values.contiguous().view(bits) if bits is not None else values).long()
     return (whole * _weights(whole.shape[1], whole.device)).sum(1)
+
+
+def are_measured(given: torch.Tensor) -> torch.Tensor:
+    """Whether each row has several numbers that are not whole, as a tensor where the rows lie.
+
+    No two such rows are alike by chance: where one comes again, it is the same one.
+    """
+    values = real(given.detach()).flatten(1)[:, :MOST_VALUES]
+    if not values.is_floating_point():
+        return torch.zeros((), dtype=torch.bool, device=values.device)
+    return ((values != values.round()).sum(1) >= MIN_MEASURED).all()
 
 
 def _weights(columns: int, device: torch.device) -> torch.Tensor:

@@ -66,12 +66,14 @@ class _Asked:
     """What a line asked a model about, again and again."""
 
     rows: frozenset[int]
+    measured: bool
+    """Whether they can be told from one another, however often they come."""
     rounds: set[int]
     """Updates that had been made: the first two, and the latest."""
 
     def add(self, evaluation: Evaluation) -> None:
         """Another evaluation; of other rows it is none that this tells anything of."""
-        if self.rows != evaluation.rows or evaluation.some_twice:
+        if self.rows != evaluation.rows or (evaluation.some_twice and not self.measured):
             self.rows = frozenset()
         self.rounds = {*sorted(self.rounds)[:2], evaluation.update}
 
@@ -139,7 +141,7 @@ class RowsOfEvaluations(Recogniser):
             self._scored.add(fact.of)
         key = fact.model, fact.where
         if fact.scored and not fact.by_row and not fact.of_training_loader and self._asked.takes(key):
-            self._asked.setdefault(key, _Asked(fact.rows, set())).add(fact)
+            self._asked.setdefault(key, _Asked(fact.rows, fact.measured, set())).add(fact)
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self._look_at_used()
@@ -236,7 +238,8 @@ class RowsOfEvaluations(Recogniser):
         for (model, where), asked in self._asked.items():
             trained, rows = self._trained.of.get(model), len(asked.rows)
             again = len(asked.rounds) > 1 or self.monitor.updates_made in asked.rounds
-            if not trained or rows < ENOUGH_BY_CONTENT or model in self._trained.alike or not again:
+            unclear = model in self._trained.alike and not asked.measured
+            if not trained or rows < ENOUGH_BY_CONTENT or unclear or not again:
                 continue
             both = len(asked.rows & trained)
             if max(2, CHANCE * rows) <= both < min(rows, len(trained)) or not both:
