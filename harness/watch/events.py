@@ -525,6 +525,11 @@ class Unscale(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class AutocastLeft(Event):
+    """The outermost block under autocast was left, and with it the copies of weights in half precision."""
+
+
+@dataclass(frozen=True, eq=False)
 class SkippedStep(Event):
     """A GradScaler left an update out, because gradients were not finite."""
 

@@ -17,7 +17,17 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
-from harness.watch.events import BackwardBegins, Clip, OptimizerMade, SkippedStep, Step, StepBegins, Unscale, ZeroGrad
+from harness.watch.events import (
+    AutocastLeft,
+    BackwardBegins,
+    Clip,
+    OptimizerMade,
+    SkippedStep,
+    Step,
+    StepBegins,
+    Unscale,
+    ZeroGrad,
+)
 from harness.watch.guards import Guard
 from harness.watch.instrument.patches import Call, Instrument, Original, Patches
 from harness.watch.monitor import Monitor
@@ -195,6 +205,14 @@ def _is_used_up(parameters: Any) -> bool:
     return isinstance(parameters, GeneratorType) and inspect.getgeneratorstate(parameters) == inspect.GEN_CLOSED
 
 
+def install_autocast(threads: Session, patches: Patches) -> None:
+    def left(value: None) -> None:
+        if monitor := threads.current():
+            monitor.emit(AutocastLeft())
+
+    patches.after(torch, "clear_autocast_cache", left)
+
+
 def install_scalers(threads: Session, patches: Patches) -> None:
     def scaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         found = original(*args, **kwargs)
@@ -238,6 +256,7 @@ INSTRUMENTS = (
     Instrument((OptimizerMade,), install),
     Instrument((ZeroGrad,), install_clearing),
     Instrument((Clip,), install_clipping),
+    Instrument((AutocastLeft,), install_autocast),
     Instrument((BackwardBegins, SkippedStep, Unscale), install_scalers),
 )
 

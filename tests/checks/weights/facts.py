@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.checks.weights.autocast import CastBeforeUpdate
 from harness.watch.checks.weights.backbone_not_from_checkpoint import BackboneNotFromCheckpoint
 from harness.watch.checks.weights.loaded import (
     AlreadyTrained,
@@ -17,6 +18,7 @@ from harness.watch.checks.weights.loaded import (
     StateKeptWithoutCopy,
     StateNotLoaded,
 )
+from harness.watch.checks.weights.observations.casts import CastsUsed
 from harness.watch.checks.weights.observations.trainers_in_a_row import TrainerBegins
 from harness.watch.checks.weights.observations.units import UnitsFollowed
 from harness.watch.checks.weights.units_alike import UnitsAlike
@@ -43,6 +45,8 @@ def pretrained(*missing: str, names: list[str] = NAMES) -> FromPretrained:
 
 
 CASES = [
+    Case(CastBeforeUpdate, CastsUsed(), HELD),
+    Case(CastBeforeUpdate, CastsUsed(stale=3), "3 updates since autocast was entered"),
     Case(AlreadyTrained, TrainerBegins(goes_on=False, updates_before=8), HELD),
     Case(AlreadyTrained, TrainerBegins(goes_on=True, updates_before=8), "that another Trainer left after 8 updates"),
     Case(BackboneNotFromCheckpoint, pretrained("encoder.0.weight"), HELD),
