@@ -37,6 +37,9 @@ SMALLEST = 1e-30
 WORLD = re.compile(r"world|n_?procs|num_processes|n_?ranks|n_?gpus|device_count", re.IGNORECASE)
 """What the number of processes is called."""
 
+LOSS = re.compile(r"loss|criterion|entropy|\bnll|\bmse|\bbce|objective", re.IGNORECASE)
+"""What a loss is called, or the function that computes it."""
+
 
 class GradientsOfRanks(Fact):
     """The ranks are over: the gradients of the first updates, beside those that one process would have had.
@@ -308,7 +311,8 @@ def _count(losses: Sequence[LossCall]) -> int | None:
 
 
 def _divisions(file: str) -> list[int]:
-    """The lines of a file that divide what is called a loss by what is called the number of processes."""
+    """The lines of a file that divide what is called a loss, or computes one, by what is called the number of
+    processes."""
     try:
         text = Path(file).read_text(encoding="utf-8")
         tree = ast.parse(text if WORLD.search(text) else "")  # to parse all files of a large project takes seconds
@@ -318,6 +322,6 @@ def _divisions(file: str) -> list[int]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div):
             left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-            if "loss" in ast.unparse(left).lower() and WORLD.search(ast.unparse(right)):
+            if LOSS.search(ast.unparse(left)) and WORLD.search(ast.unparse(right)):
                 found.append(node.lineno)
     return found
