@@ -232,7 +232,7 @@ class Models(Section):
                 )
         for shown, over in self._copies.items():
             followed = self._followed.get(shown)
-            if over.updates and over.apart and not (followed is not None and followed.steps):
+            if over.follows and over.apart and not (followed is not None and followed.steps):
                 yield _copied(over, () if followed is None else followed.weights)
 
     def _trained(self, seen: _Model, *, optimized: bool) -> Iterator[Line]:
@@ -321,17 +321,15 @@ class Models(Section):
 
 
 def _copied(over: CopyOver, weights: Sequence[float]) -> Line:
-    """How a copy of a network follows it: an average, a target, a reference."""
+    """How a copy of a network follows it: as an average, or a target."""
     shares = sorted({float(f"{each:.3g}") for each in weights})
     said = f"{over.shown}, built as a network that is trained, "
-    if not over.follows:
-        said += "never changed"
-    elif shares:
+    if shares:
         part = " to ".join(dict.fromkeys(map(number, (shares[0], shares[-1]))))
         said += "is set to it" if shares == [1.0] else f"follows it, each mean by {part} of it"
     else:
         said += "was changed by something else than an optimizer"
-    return line("model", said, {"follows": over.follows, "shares": shares}, over.where, of=f"copy.{over.shown}")
+    return line("model", said, {"shares": shares}, over.where, of=f"copy.{over.shown}")
 
 
 def _adapters(model: nn.Module) -> dict[str, dict[str, Any]]:
