@@ -73,6 +73,8 @@ class Contribution:
     where: str | None = None
     share: float | None = None
     """The differentiated loss, divided by the mean loss of its batch; None where that is not known."""
+    targets: int | None = None
+    """Those that count in that mean; None where that is not known."""
     batch: Hashable = None
     """Tells what the model was given; None where that is not known."""
     of: Pass | None = None
@@ -381,7 +383,7 @@ class GradientLedger(Recogniser):
     def on_backward(self, event: Backward) -> None:
         if event.inside_step:
             return
-        share, batch, fate = self._share(event), rows_of(event), self._fate
+        (share, targets), batch, fate = self._share(event), rows_of(event), self._fate
         of = None if event.batch is None else event.batch.of
         models = frozenset(self.monitor.number_of(f.model) for f in event.forwards if f.number in event.reached)
         stack = self.monitor.locator.stack()
@@ -399,7 +401,9 @@ class GradientLedger(Recogniser):
             if unchanged:
                 continue  # it went to another optimizer's parameters, or added nothing
             fate.waiting += 1
-            entry = Contribution(event.number, event.where, share, batch, of, fate, models, stack, event.scaled)
+            entry = Contribution(
+                event.number, event.where, share, targets, batch, of, fate, models, stack, event.scaled
+            )
             before, clipped = ledger.entries[-1:], ledger.clipped
             ledger.clipped = ledger.clipped_late = None
             ledger.values = [p.detach().clone() for p in ledger.probes]
@@ -410,18 +414,18 @@ class GradientLedger(Recogniser):
                 alike = clipped is not None and batch is not None and before[0].batch == batch
                 self.tell(GradientsAdded(clipped=clipped is not None, of_one_batch=alike, where=where))
 
-    def _share(self, event: Backward) -> float | None:
-        """How the differentiated loss compares with the mean loss of the batch."""
+    def _share(self, event: Backward) -> tuple[float | None, int | None]:
+        """How the differentiated loss compares with the mean loss of the batch, and of how many targets that is."""
         if self._value is None:
-            return None
-        means = [mean for call in event.losses if (mean := mean_loss(call)) is not None]
+            return None, None
+        means = [(mean, int(call.targets)) for call in event.losses if (mean := mean_loss(call)) is not None]
         own = [float(on_host(f.loss).float()) for f in event.forwards if f.loss is not None and f.loss.dim() == 0]
         if len(means) > 1:
-            return None
-        mean = means[0] if means else own[-1] if own else None
+            return None, None
+        mean, targets = means[0] if means else (own[-1] if own else None, None)
         if mean is None or abs(mean) < 1e-6:
-            return None
-        return self._value / mean
+            return None, None
+        return self._value / mean, targets
 
     def on_zero_grad(self, event: ZeroGrad) -> None:
         for ledger in self.ledgers:

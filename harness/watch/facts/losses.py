@@ -10,6 +10,10 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, LossCall
 from harness.watch.host import on_host, together
 
+UNEVEN = 1.25
+"""How many times more a target must weigh than another, or a batch have as many. By reasoning: a last batch that is a
+little smaller is usual."""
+
 LOSS_RATIO_RTOL = 2e-3
 """How near a ratio of losses must be to a whole number's inverse to count as that: rounding is far below, and an added
 penalty or another weighting of rows far above."""

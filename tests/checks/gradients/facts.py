@@ -3,7 +3,13 @@ from __future__ import annotations
 import torch
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
-from harness.watch.checks.gradients.accumulation import AccumulationNotEntered, AccumulationUnscaled, LeftOver
+from harness.watch.checks.gradients.accumulation import (
+    AccumulationNotEntered,
+    AccumulationUnscaled,
+    LeftOver,
+    MicroBatchesWeighUnlike,
+    SameRowsAccumulated,
+)
 from harness.watch.checks.gradients.clearing import Lost, NotCleared
 from harness.watch.checks.gradients.clipping import (
     ClippedInPart,
@@ -16,6 +22,7 @@ from harness.watch.checks.gradients.observations.lost_gradients import Gradients
 from harness.watch.checks.gradients.observations.micro_batches import (
     FirstWindowOfPass,
     MicroBatchesUsed,
+    SameRowsAdded,
     UncountedLossUsed,
 )
 from harness.watch.checks.gradients.observations.unheld_gradients import ClippedWithUnheld
@@ -45,6 +52,17 @@ def used_in_step(number: int, **values: object) -> GradientsUsed:
 
 
 CASES = [
+    Case(SameRowsAccumulated, SameRowsAdded(times=4, updates=2), NOTHING_TO_JUDGE),
+    Case(SameRowsAccumulated, SameRowsAdded(times=4, updates=3), "4 backward passes with the same rows in each of 3"),
+    Case(SameRowsAccumulated, MicroBatchesUsed(shares=[0.5, 0.5]), HELD),
+    Case(MicroBatchesWeighUnlike, MicroBatchesUsed(shares=[0.5, 0.5], targets=[10, 12]), NOTHING_TO_JUDGE),
+    Case(MicroBatchesWeighUnlike, MicroBatchesUsed(shares=[0.5, 0.5]), NOTHING_TO_JUDGE),
+    Case(MicroBatchesWeighUnlike, MicroBatchesUsed(shares=[0.25, 0.75], targets=[10, 30]), HELD),
+    Case(
+        MicroBatchesWeighUnlike,
+        MicroBatchesUsed(shares=[0.5, 0.5], targets=[10, 30]),
+        "one target counts up to 3 times as much as another",
+    ),
     Case(NotCleared, USED, HELD),
     Case(NotCleared, FIRST_STEP, NOTHING_TO_JUDGE),
     Case(NotCleared, EMPTY, NOTHING_TO_JUDGE),

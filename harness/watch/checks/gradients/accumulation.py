@@ -1,17 +1,94 @@
 from __future__ import annotations
 
-from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.checks.gradients.observations.micro_batches import (
     COUNT,
     FirstWindowOfPass,
     MicroBatchesUsed,
+    SameRowsAdded,
     UncountedLossUsed,
 )
 from harness.watch.facts.accelerators import AcceleratorAccumulates
-from harness.watch.facts.losses import LOSS_RATIO_RTOL
+from harness.watch.facts.losses import LOSS_RATIO_RTOL, UNEVEN
 
 MIN_BACKWARD_PASSES = 8
 """Backward passes that must have been seen. By reasoning: two windows of the usual four."""
+
+
+MIN_SAME = 3
+"""Updates that must add up the same rows. By reasoning: a first look at a batch is made once."""
+
+
+class SameRowsAccumulated(Check):
+    """An update adds up the gradients of the same rows several times, where micro-batches of other rows are meant.
+
+    ## Why is this a bug?
+    Accumulation makes a large batch out of several small ones. A loop around the forward and backward pass of one batch
+    costs as much and adds nothing: the gradient is that of the small batch, times the number of rounds if it is not
+    divided, and an epoch has as many updates as without accumulation.
+
+    ## What to do
+    Take the next batch for each backward pass, and make an update after every N of them. With Accelerate,
+    `accumulate()` counts the batches itself: put it into the loop over the DataLoader, without a loop of its own.
+
+    ## When it is right
+    Ignore this warning if the model draws random numbers that are to be averaged over, as some generative models do.
+    Several losses of the same rows, each with a backward pass in a line of its own, are not reported, nor is a loop
+    over models.
+    """
+
+    severity = "warning"
+    new_since = "0.4.0"
+
+    def judge(self, fact: SameRowsAdded) -> Verdict:
+        if fact.updates < MIN_SAME:
+            return NOTHING_TO_JUDGE
+        return Found(
+            expected="a backward pass for each of several batches, between two updates",
+            observed=f"{fact.times} backward passes with the same rows in each of {fact.updates} updates",
+        )
+
+    def judge_others(self, fact: MicroBatchesUsed) -> Verdict:
+        return HELD
+
+
+class MicroBatchesWeighUnlike(Check):
+    """Targets of one micro-batch count more in an update than those of another, because each has a mean of its own.
+
+    ## Why is this a bug?
+    A micro-batch of 200 tokens and one of 1,000 have the same share of the update, so that each token of the first
+    counts five times as much. The training is another than with one large batch of the same rows, and depends on which
+    rows come together.
+
+    ## What to do
+    Sum the loss over the targets, and divide it by the number of targets in all micro-batches of the update.
+
+    Count them before the first backward pass: take the batches of an update first, add up their labels that are not
+    ignored, then divide each sum by that number.
+
+    ## When it is right
+    Ignore this warning if each row, or each micro-batch, is meant to count alike. It is given only where one
+    micro-batch has a quarter more targets than another of the same update, and only of losses of torch that the script
+    calls.
+
+    ## References
+    - https://huggingface.co/blog/gradient_accumulation
+    """
+
+    severity = "warning"
+    new_since = "0.4.0"
+
+    def judge(self, fact: MicroBatchesUsed) -> Verdict:
+        if not fact.targets or min(fact.targets) < 1 or max(fact.targets) < UNEVEN * min(fact.targets):
+            return NOTHING_TO_JUDGE
+        weights = [share / targets for share, targets in zip(fact.shares, fact.targets, strict=True)]
+        if min(weights) <= 0 or max(weights) < UNEVEN * min(weights):
+            return HELD
+        return Found(
+            expected="the mean over the targets of all micro-batches of the update",
+            observed=f"micro-batches of {min(fact.targets)} to {max(fact.targets)} targets, of which one target counts "
+            f"up to {max(weights) / min(weights):.2g} times as much as another",
+        )
 
 
 class AccumulationUnscaled(Check):

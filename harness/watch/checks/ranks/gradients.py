@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.facts.losses import UNEVEN
 from harness.watch.facts.rank_gradients import GRADIENT_RTOL, GradientsOfRanks
 
 MIN_UPDATES = 2
@@ -9,9 +10,6 @@ MIN_UPDATES = 2
 MIN_OFF = 0.05
 """By how much a gradient must differ from that of one process, as a share. By reasoning: less is within what another
 order of the rows makes of it."""
-
-MIN_UNEVEN = 1.25
-"""How many times more a token must weigh than another. By reasoning: a last batch that is a little smaller is usual."""
 
 
 class GradientScaled(Check):
@@ -121,9 +119,9 @@ class TokensWeighUnlike(Check):
 
     def judge(self, fact: GradientsOfRanks) -> Verdict:
         averaged = fact.reduced is not None and fact.updates >= MIN_UPDATES
-        if not averaged or max(fact.uneven, fact.unequal) < MIN_UNEVEN:
+        if not averaged or max(fact.uneven, fact.unequal) < UNEVEN:
             return NOTHING_TO_JUDGE
-        if fact.uneven < MIN_UNEVEN or fact.off < MIN_OFF:
+        if fact.uneven < UNEVEN or fact.off < MIN_OFF:
             return HELD
         return Found(
             expected="the gradient of the mean loss over all tokens of all ranks",

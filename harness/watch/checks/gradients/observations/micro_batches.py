@@ -64,9 +64,23 @@ class MicroBatchesUsed(Fact):
     in_windows = "first"
     shares: Sequence[float]
     """By backward pass, the differentiated loss divided by the mean loss of its batch."""
+    targets: Sequence[int] = ()
+    """By backward pass, how many targets that is the mean of; none where that is not known of all."""
     divided_by_hand: float = 1.0
     """By what the gradients of each update are divided after the last of them. What is another number each time, as in
     clipping by hand, or no one number for all gradients, is no such division."""
+
+
+class SameRowsAdded(Fact):
+    """An update adds up backward passes of one line that went through a model with the same rows each time.
+
+    ``where`` is that line.
+    """
+
+    in_windows = "first"
+    times: int
+    updates: int
+    """So far that did."""
 
 
 class UncountedLossUsed(Fact):
@@ -95,7 +109,7 @@ class FirstWindowOfPass(Fact):
 
 
 class MicroBatches(Recogniser):
-    makes = (MicroBatchesUsed, UncountedLossUsed, FirstWindowOfPass)
+    makes = (MicroBatchesUsed, SameRowsAdded, UncountedLossUsed, FirstWindowOfPass)
 
     def begin(self) -> None:
         self._gradients = self.fact(GradientLedger)
@@ -104,6 +118,8 @@ class MicroBatches(Recogniser):
         self._usual: WeakKeyDictionary[Optimizer, WindowCounts] = WeakKeyDictionary()
         self._quotients: WeakKeyDictionary[Optimizer, set[float | None]] = WeakKeyDictionary()
         """By what the gradients of an optimizer's updates were divided by hand, each number once."""
+        self._same_rows = 0
+        """Updates that added up the same rows again and again."""
         self._asked = 1
         """Micro-batches for an update that the latest Trainer was asked for."""
         self._countless: Callable[..., Any] | None = None
@@ -127,6 +143,10 @@ class MicroBatches(Recogniser):
         if fact.empty:
             return
         self._count(fact)
+        if _are_of_the_same_rows(fact.fresh):
+            self._same_rows += 1
+            times, line = len(fact.fresh), fact.fresh[-1].where
+            self.tell(SameRowsAdded(times=times, updates=self._same_rows, where=line))
         shares, ledger = self._shares(fact), self._gradients.of(fact.optimizer)
         if self._countless is not None and len(fact.fresh) == self._asked > 1:
             code = self._countless.__code__
@@ -138,7 +158,10 @@ class MicroBatches(Recogniser):
         if shares and ledger is not None:
             by_hand = self._divided_by_hand(fact, ledger.rounding)
             if by_hand is not None:
-                self.tell(MicroBatchesUsed(shares=shares, divided_by_hand=by_hand, where=fact.fresh[-1].where))
+                targets = [entry.targets for entry in fact.fresh if entry.targets is not None]
+                known = targets if len(targets) == len(shares) else ()
+                latest = fact.fresh[-1].where
+                self.tell(MicroBatchesUsed(shares=shares, targets=known, divided_by_hand=by_hand, where=latest))
 
     def _divided_by_hand(self, fact: GradientsUsed, rounding: float) -> float | None:
         """By what each update divides its gradients by hand; None in the first one, where that can not be told yet.
@@ -196,12 +219,26 @@ class MicroBatches(Recogniser):
         if fact.batch is not None:
             return fact.batch.of.pending >= size
         # Rows that the script makes itself are of one loss if one line is repeated for them; two networks have more.
-        # And there are as many each time: graphs and episodes have their own sizes.
-        sizes = {entry.batch.shape if isinstance(entry.batch, RowsGiven) else None for entry in entries}
+        # And there are as many each time: graphs and episodes have their own sizes. Texts have their own lengths.
+        sizes = {_size(entry.batch) if isinstance(entry.batch, RowsGiven) else None for entry in entries}
         # Optimizers that divide the parameters of one network among them use the same backward passes.
         numbers = {entry.number for entry in entries}
         alike = all(ledger.of_update(entries[0].used) == numbers for ledger in self._gradients.ledgers)
         return len({entry.stack for entry in entries}) == len(sizes) == 1 and alike
+
+
+def _are_of_the_same_rows(fresh: Sequence[Contribution]) -> bool:
+    """Whether one line went back through the same models with the same rows, each time they are known."""
+    kinds = {(each.models, each.stack) for each in fresh}
+    if len(fresh) < 2 or len(kinds) > 1 or any(each.batch is None for each in fresh):
+        return False
+    return all(each.batch == fresh[0].batch for each in fresh)
+
+
+def _size(given: RowsGiven) -> tuple[int, ...]:
+    """How many rows there are, and of how many dimensions; of a single row, which may be a whole graph, its shape."""
+    rows = given.shape[:1]
+    return given.shape if rows == (1,) else (*rows, len(given.shape))
 
 
 def _goes_on(fresh: Sequence[Contribution]) -> bool:

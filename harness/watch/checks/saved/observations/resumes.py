@@ -15,7 +15,7 @@ from harness.torch_objects import held_by, raw_optimizer
 from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, FileRead, FromPretrained, Load, Renamed, Save, StepBegins
 from harness.watch.facts.scheduler_ledger import ScheduleOver, SchedulerLedger, SchedulerSeen
-from harness.watch.facts.trained_models import ModelsFromCheckpoints
+from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels
 
 
 class _OptimizerSaved(NamedTuple):
@@ -41,6 +41,9 @@ class Resumes(Recogniser):
     def begin(self) -> None:
         self._from_checkpoints = self.fact(ModelsFromCheckpoints)
         self._ledger = self.fact(SchedulerLedger)
+        self._trained = self.fact(TrainedModels)
+        self._before_training: WeakSet[nn.Module] = WeakSet()
+        """Of the following, those that had not been trained by then."""
         self._models: WeakSet[nn.Module] = WeakSet()
         """Those that a state was loaded into."""
         self._optimizers: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
@@ -66,9 +69,8 @@ class Resumes(Recogniser):
             self._with_new_weights.add(event.model)
 
     def on_file_read(self, event: FileRead) -> None:
-        if event.path is not None and not event.at.updates_made:  # later it may be the best of a stage that is over
-            for saved in _optimizers_in(event.found):
-                self._read[event.path] = saved
+        for saved in _optimizers_in(event.found) if event.path is not None else ():
+            self._read[str(event.path)] = saved
 
     def on_save(self, event: Save) -> None:
         if event.path is not None and any(_optimizers_in(event.what)):
@@ -81,6 +83,8 @@ class Resumes(Recogniser):
     def on_load(self, event: Load) -> None:
         if isinstance(event.into, nn.Module):
             self._models.add(event.into)
+            if event.into not in self._trained.all:  # a trained one may go back to its best, for another stage
+                self._before_training.add(event.into)
         elif isinstance(event.into, Optimizer):
             self._loaded.add(event.into)
             states = event.state.get("state", {})
@@ -118,7 +122,7 @@ class Resumes(Recogniser):
         """Whether its state was read with the weights that were loaded into its model."""
         held = held_by(event.optimizer)
         mine = {id(p) for p in held}
-        if any(not mine.isdisjoint(map(id, model.parameters())) for model in self._models):
+        if any(not mine.isdisjoint(map(id, model.parameters())) for model in self._before_training):
             for path, saved in self._read.items():
                 if saved.tensors == len(held):
                     self._without_state.append((path, saved, event.where, event.update))
