@@ -1,12 +1,13 @@
 """Halve and double every numeric constant of the watch, and write down which verdicts change.
 
-    python -m scripts.margins JOURNAL [--new]
+    python -m scripts.margins JOURNAL [--new [NAME]...]
 
 watches each script of the corpus once as it is, and once with all constants halved that its check stands on, then
 doubled. Where a verdict changes, the constants are parted until each that changes it alone is known. JOURNAL has a line
 for every script, so that a run that was cut off goes on where it was; ``scripts/records/margins.json`` and the table of
 ``docs/detection.md`` are written at the end. It takes about two hours of one core; with ``--new``, which turns only the
-constants that are not in ``margins.json`` with their value of now, a part of that.
+constants that are not in ``margins.json`` with their value of now, a part of that; with names (``--new MUCH …``) those
+of them alone.
 """
 
 from __future__ import annotations
@@ -184,8 +185,8 @@ def _read(file: Path) -> dict[str, Any]:
     return found
 
 
-def main(journal: Path, *, new: bool = False) -> None:
-    among = unmeasured() if new else None
+def main(journal: Path, *, new: bool = False, names: Sequence[str] = ()) -> None:
+    among = [each for each in unmeasured() if not names or each.name in names] if new else None
     cases = {name_of(case): case for case in all_cases() if not case.needed and case.processes == 1}
     written = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
     by_case = {each["name"]: each["changed"] for each in map(json.loads, written) if each["name"] in cases}
@@ -206,6 +207,6 @@ def main(journal: Path, *, new: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--new"]):
-        sys.exit("expected the file of the journal: python -m scripts.margins JOURNAL [--new]")
-    main(Path(sys.argv[1]), new=len(sys.argv) == 3)
+    if len(sys.argv) < 2 or sys.argv[2:3] not in ([], ["--new"]):
+        sys.exit("expected the file of the journal: python -m scripts.margins JOURNAL [--new [NAME]...]")
+    main(Path(sys.argv[1]), new=len(sys.argv) > 2, names=sys.argv[3:])

@@ -24,7 +24,7 @@ from harness.watch.checks.mode.observations import evaluations_by_hand
 from harness.watch.events import BackwardBegins, Batch, Forward, Pass, Position
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, Ledger
 from harness.watch.facts.reported_numbers import MOST_WAITING, ReportedNumbers
-from harness.watch.run.evaluations import Evaluation, FirstCall
+from harness.watch.run.evaluations import MOST_ROWS, Evaluation, FirstCall
 
 ENTRIES = st.lists(st.integers(0, 12), max_size=40)
 BOUNDS = st.integers(1, 8)
@@ -156,7 +156,7 @@ def test_a_line_that_scores_remembers_a_few_updates() -> None:
     for made in range(2000):
         line.add(Evaluation(model=1, first=FIRST, update=made, rows=frozenset(range(made * 8, made * 8 + 8))))
     assert (len(line.rounds), line.calls, line.rounds[-1]) == (evaluations_by_hand.MIN_ROUNDS_OF_NEW_ROWS, 2000, 1999)
-    assert len(line.rows) < evaluations_by_hand.MOST_ROWS + 8
+    assert len(line.rows) < MOST_ROWS + 8
 
 
 def test_backward_passes_that_were_cut_are_forgotten_with_their_update() -> None:

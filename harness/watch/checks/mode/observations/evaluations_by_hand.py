@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact
-from harness.watch.run.evaluations import Evaluation, FirstCall
+from harness.watch.run.evaluations import MOST_ROWS, Evaluation, FirstCall
 from harness.watch.run.rows import TrainedRows
 
 MIN_ROUNDS = 2
@@ -21,9 +21,6 @@ MIN_ROUNDS_OF_NEW_ROWS = 3
 
 ON_PURPOSE = 3
 """Calls with the same rows without an update in between that are a sample of predictions (Monte Carlo dropout)."""
-
-MOST_ROWS = 4096
-"""Rows of a line among which rows to train on are looked for."""
 
 
 class EvaluatedByHand(Fact):

@@ -15,6 +15,7 @@ from harness.watch.asking import leaves_after_one
 from harness.watch.bounded import First, FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.checks.rows.observations.passes import Alike, Passes, latest_of
+from harness.watch.checks.rows.observations.rows_of_slices import MIN_ROWS
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
 from harness.watch.facts.datasets import base, length, plain, row_hashes
 from harness.watch.facts.loaders import LoaderUnread
@@ -32,9 +33,6 @@ MIN_RATIO_TO_NATURAL_REPEATS = 5
 ENOUGH_ROWS = 4
 """Smallest number of rows that are compared."""
 
-
-ENOUGH_BY_CONTENT = 8
-"""The same for rows that are known by what a model was given."""
 
 ENOUGH_VALUES = 16
 """Different values of a row from which on most of them in another row are no chance: a drawing in black and white has
@@ -239,7 +237,7 @@ class RowsOfEvaluations(Recogniser):
             trained, rows = self._trained.of.get(model), len(asked.rows)
             again = len(asked.rounds) > 1 or self.monitor.updates_made in asked.rounds
             unclear = model in self._trained.alike and not asked.measured
-            if not trained or rows < ENOUGH_BY_CONTENT or unclear or not again:
+            if not trained or rows < MIN_ROWS or unclear or not again:
                 continue
             both = len(asked.rows & trained)
             if max(2, CHANCE * rows) <= both < min(rows, len(trained)) or not both:

@@ -10,7 +10,7 @@ from weakref import ref
 import torch
 
 from harness.torch_objects import is_dense
-from harness.watch.bounded import FirstByKey
+from harness.watch.bounded import MOST, FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.checks.rows.observations.rows_by_hand import FRAMES, RowsByHand
 from harness.watch.events import BackwardBegins, End, Fact
@@ -28,9 +28,6 @@ MIN_SHARE = 0.5
 datasets. Half or double of it changes verdicts (docs/detection.md)."""
 
 MIN_ROWS = 8
-
-MOST_NAMED = 64
-"""Rows of what the script calls held out that are looked for among those that it evaluates."""
 
 MAX_NOISY_LABELS = 0.25
 """Largest share of rows with another label that may be noise: of two classes half are right by chance."""
@@ -297,10 +294,10 @@ def _chosen_by(value: Any) -> int | None:
 def _first_rows(value: Any) -> list[int]:
     """The identities of the first rows that a tensor or a list holds; none where that is something else."""
     if type(value) in (list, tuple):
-        given = [each[0] if type(each) in (list, tuple) and each else each for each in value[:MOST_NAMED]]
+        given = [each[0] if type(each) in (list, tuple) and each else each for each in value[:MOST]]
         known = bool(given) and all(
             torch.is_tensor(each) and each.dim() and each.shape == given[0].shape for each in given
         )
         value = torch.stack(given) if known else None
     known = torch.is_tensor(value) and value.dim() > 1 and not value.is_meta and is_dense(value)
-    return exact(value[:MOST_NAMED]) if known else []
+    return exact(value[:MOST]) if known else []
