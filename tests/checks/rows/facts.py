@@ -37,8 +37,10 @@ from harness.watch.checks.rows.observations.passes import Alike, Beginning, Begu
 from harness.watch.checks.rows.observations.rows_given import RowsGivenAgain
 from harness.watch.checks.rows.observations.rows_of_slices import HeldOutRows, LabelsSliced, SlicesTrained
 from harness.watch.checks.rows.observations.shuffles import RowsShuffled
+from harness.watch.checks.rows.observations.windows import WindowsSplit
 from harness.watch.checks.rows.order import DrawnAlike, SameOrderEachEpoch, ShuffledApart, StateOfOtherRows
 from harness.watch.checks.rows.slices import TailNeverSeen, TestRowsInLoss
+from harness.watch.checks.rows.windows import WindowsOverlap
 from harness.watch.events import Pass, Position
 from harness.watch.facts.loaders import LossOfTwoLoaders
 from tests.checks.judging import Case
@@ -94,6 +96,8 @@ HALVED = DataLoader(Halved(), batch_size=8)
 OF_HALVED = {index: str(index // 2).encode() for index in range(64)}
 
 CASES = [
+    Case(WindowsOverlap, WindowsSplit(rows=50, overlapping=24, length=12), HELD),
+    Case(WindowsOverlap, WindowsSplit(rows=50, overlapping=45, length=12), "45 of the 50 windows of 12 steps"),
     Case(EpochCutShort, training(), HELD),
     Case(EpochCutShort, training(LEFT), NOTHING_TO_JUDGE),
     Case(EpochCutShort, training(LEFT, left_early=LEFT), "the loop leaves each epoch after 4 batches"),

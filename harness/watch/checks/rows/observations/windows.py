@@ -1,0 +1,110 @@
+"""Windows: whether neighbours in a dataset are windows of one series, and which are trained on and evaluated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils.data import Subset
+
+from harness.watch.bounded import MOST, FirstByKey
+from harness.watch.bus import Recogniser
+from harness.watch.checks.rows.observations.passes import Passes
+from harness.watch.events import Batch, End, Fact
+from harness.watch.run.batches import tensors_in
+from harness.watch.run.rows import MOST_VALUES
+
+MOST_WINDOWS = 4 * MOST
+"""Rows of a dataset that are kept, to compare neighbours: of some hundred rows in random order some are."""
+
+MOST_NUMBERS = 8 * MOST_VALUES
+"""Numbers of a row that is kept: a window of several series is larger than other rows."""
+
+ROUNDING = 1e-4
+"""By which share of its spread two windows of one series may differ, whose levels were taken from them in float32."""
+
+MIN_PAIRS = 3
+"""Neighbours of which one must be the other, a step on, and all that are known: by reasoning, one pair may be so."""
+
+
+class WindowsSplit(Fact):
+    """A run is over that trained on some windows of a series and evaluated others of the same dataset.
+
+    ``where`` the evaluation took its batches.
+    """
+
+    needs = "windows of one series in training and evaluation"
+    of_run = True
+    rows: int
+    """Windows that were evaluated."""
+    overlapping: int
+    """Those whose neighbour, a step before or behind, was trained on."""
+    length: int
+    """Steps of a window."""
+
+
+class Windows(Recogniser):
+    makes = (WindowsSplit,)
+
+    def begin(self) -> None:
+        self._passes = self.fact(Passes)
+        self._kept = FirstByKey[int, dict[int, torch.Tensor]](8)
+        """By the id of a dataset that parts are taken of, and the place in it, some of its rows."""
+
+    def on_batch(self, event: Batch) -> None:
+        of, indices = event.of, event.indices
+        if of.number > 1 or not isinstance(of.dataset, Subset) or not isinstance(event.samples, list):
+            return
+        if not isinstance(indices, list) or len(indices) != len(event.samples):
+            return
+        whole, places = _places(of.dataset)
+        if not self._kept.takes(id(whole)):
+            return
+        kept = self._kept.setdefault(id(whole), {})
+        for index, sample in zip(indices, event.samples, strict=True):
+            row = next((each for _, each in tensors_in(sample) if each.dim()), None)
+            if len(kept) < MOST_WINDOWS and row is not None and len(row) > 2 and row.numel() <= MOST_NUMBERS:
+                kept[places[index]] = row.detach().clone()
+
+    def on_end(self, event: End) -> None:
+        trained: dict[int, set[int]] = {}
+        for each in self._passes.training():
+            if isinstance(each.first.dataset, Subset):
+                whole, places = _places(each.first.dataset)
+                trained.setdefault(id(whole), set()).update(places)
+        for each in self._passes.evaluating():
+            if not isinstance(each.first.dataset, Subset):
+                continue
+            whole, places = _places(each.first.dataset)
+            others, length = trained.get(id(whole), set()), self._length(id(whole))
+            if length and others and others.isdisjoint(places):
+                overlapping = sum(place - 1 in others or place + 1 in others for place in places)
+                self.tell(
+                    WindowsSplit(rows=len(places), overlapping=overlapping, length=length, where=each.first.where)
+                )
+
+    def _length(self, whole: int) -> int:
+        """Steps of a window; 0 where neighbours are no windows of one series."""
+        kept = self._kept.get(whole, {})
+        pairs = [(row, kept[place + 1]) for place, row in kept.items() if place + 1 in kept]
+        alike = all(_is_a_step_on(*pair) for pair in pairs)
+        varied = sum(bool((one != one[:1]).any()) for one, _ in pairs)
+        return len(pairs[0][0]) if alike and varied >= MIN_PAIRS else 0
+
+
+def _is_a_step_on(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether a window is the one before it, moved by one step; each may have a level of its own taken from it."""
+    if one.shape != other.shape:
+        return False
+    if not one.is_floating_point():
+        return torch.equal(one[1:], other[:-1])
+    apart, spread = (one[1:] - other[:-1]).double(), float((one.double() - one.double().mean(0)).abs().max())
+    return float((apart - apart.mean(0)).abs().max()) <= ROUNDING * spread
+
+
+def _places(dataset: Any) -> tuple[Any, list[int]]:
+    """The dataset that a part is of, and the places of its rows in it."""
+    places = list(range(len(dataset)))
+    while isinstance(dataset, Subset):
+        places, dataset = [int(dataset.indices[place]) for place in places], dataset.dataset
+    return dataset, places
