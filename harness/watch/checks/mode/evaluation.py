@@ -33,25 +33,19 @@ class EvaluationInTrainMode(Check):
 
     def judge(self, evaluation: Evaluation) -> Verdict:
         meant = evaluation.repeated or evaluation.alike >= ON_PURPOSE or evaluation.renews
-        return _mode(evaluation.first) if _is_of_a_loader(evaluation) and not meant else NOTHING_TO_JUDGE
+        return self._judged_by_mode(evaluation.first) if _is_of_a_loader(evaluation) and not meant else NOTHING_TO_JUDGE
 
     def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
-        return _mode(fact.first)
+        return self._judged_by_mode(fact.first)
 
-
-def _is_of_a_loader(evaluation: Evaluation) -> bool:
-    """Whether it is of a loader's rows that are not trained on, and of more than one batch of many."""
-    return evaluation.of is not None and not evaluation.is_a_look and not evaluation.of_training_loader
-
-
-def _mode(first: FirstCall) -> Verdict:
-    if not (first.training and first.active):
-        return HELD
-    return Found(
-        expected="model.eval() before the evaluation",
-        observed=f"the model is in train mode, with {first.active} active dropout or normalisation "
-        f"module{'s' * (first.active != 1)}",
-    )
+    def _judged_by_mode(self, first: FirstCall) -> Verdict:
+        if not (first.training and first.active):
+            return HELD
+        return Found(
+            expected="model.eval() before the evaluation",
+            observed=f"the model is in train mode, with {first.active} active dropout or normalisation "
+            f"module{'s' * (first.active != 1)}",
+        )
 
 
 class EvaluationWithGraph(Check):
@@ -80,16 +74,20 @@ class EvaluationWithGraph(Check):
     formerly = ("mode::evaluation-without-graph",)
 
     def judge(self, evaluation: Evaluation) -> Verdict:
-        return _graph(evaluation.first) if _is_of_a_loader(evaluation) else NOTHING_TO_JUDGE
+        return self._judged_by_graph(evaluation.first) if _is_of_a_loader(evaluation) else NOTHING_TO_JUDGE
 
     def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
-        return _graph(fact.first)
+        return self._judged_by_graph(fact.first)
+
+    def _judged_by_graph(self, first: FirstCall) -> Verdict:
+        if not first.gradients:
+            return HELD
+        return Found(
+            expected="torch.no_grad() or torch.inference_mode() around the evaluation",
+            observed="the model's outputs have a graph, which no backward pass uses",
+        )
 
 
-def _graph(first: FirstCall) -> Verdict:
-    if not first.gradients:
-        return HELD
-    return Found(
-        expected="torch.no_grad() or torch.inference_mode() around the evaluation",
-        observed="the model's outputs have a graph, which no backward pass uses",
-    )
+def _is_of_a_loader(evaluation: Evaluation) -> bool:
+    """Whether it is of a loader's rows that are not trained on, and of more than one batch of many."""
+    return evaluation.of is not None and not evaluation.is_a_look and not evaluation.of_training_loader
