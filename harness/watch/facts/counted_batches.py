@@ -19,9 +19,6 @@ MOST_CLASSES = 20
 MOST_SCORES = 1000
 """Classes of a token up to which the likeliest is looked for: a vocabulary has more."""
 
-FIVE = 5
-"""Classes among which the right one is with top-5 accuracy. A convention."""
-
 
 @dataclass(eq=False)
 class Pairs:
@@ -142,8 +139,8 @@ def _of_likeliest(said: torch.Tensor, true: torch.Tensor, loss: torch.Tensor | N
         ahead = Classes(_pairs(taken[:, :-1], true[:, 1:], classes), true.numel(), otherwise=of_next)
         yield Way(ahead, _is_of_next(said, true, loss))
     among_five = None
-    if true.dim() == 1 and FIVE < classes <= MOST_SCORES:
-        among_five = ((said.topk(FIVE, -1).indices == true[:, None]).any(1) & (true != IGNORED)).sum()
+    if true.dim() == 1 and 5 < classes <= MOST_SCORES:
+        among_five = ((said.topk(5, -1).indices == true[:, None]).any(1) & (true != IGNORED)).sum()
     yield Way(Classes(own, true.numel(), among_five, otherwise))
 
 

@@ -25,9 +25,9 @@ from harness.watch.run.batches import NOT_CONTENT, tensors_in
 MOST_VALUES = 512
 """Values of a row that make its exact identity."""
 
-MIN_MEASURED = 4
-"""Numbers of a row that are not whole, from which on no other row has the same ones. By reasoning: two or three may be
-rounded, or come from a grid."""
+MIN_DIFFERENT_VALUES = 4
+"""Different values, or numbers that are not whole, that a row must have to be told from others. By reasoning: one-hot
+vectors come again without being the same row, and two or three numbers may be rounded, or come from a grid."""
 
 MOST_ROWS = 20_000
 """Rows of one model that are remembered. By reasoning, what is worth its time: an environment gives new ones for
@@ -63,7 +63,7 @@ def are_measured(given: torch.Tensor) -> torch.Tensor:
     values = real(given.detach()).flatten(1)[:, :MOST_VALUES]
     if not values.is_floating_point():
         return torch.zeros((), dtype=torch.bool, device=values.device)
-    return ((values != values.round()).sum(1) >= MIN_MEASURED).all()
+    return ((values != values.round()).sum(1) >= MIN_DIFFERENT_VALUES).all()
 
 
 def _weights(columns: int, device: torch.device) -> torch.Tensor:

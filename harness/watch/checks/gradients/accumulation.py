@@ -15,10 +15,6 @@ MIN_BACKWARD_PASSES = 8
 """Backward passes that must have been seen. By reasoning: two windows of the usual four."""
 
 
-MIN_SAME = 3
-"""Updates that must add up the same rows. By reasoning: a first look at a batch is made once."""
-
-
 class SameRowsAccumulated(Check):
     """An update adds up the gradients of the same rows several times, where micro-batches of other rows are meant.
 
@@ -41,7 +37,7 @@ class SameRowsAccumulated(Check):
     new_since = "0.4.0"
 
     def judge(self, fact: SameRowsAdded) -> Verdict:
-        if fact.updates < MIN_SAME:
+        if fact.times * fact.updates < MIN_BACKWARD_PASSES:
             return NOTHING_TO_JUDGE
         return Found(
             expected="a backward pass for each of several batches, between two updates",

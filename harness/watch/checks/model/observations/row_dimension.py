@@ -14,7 +14,7 @@ from harness.torch_objects import real
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, Forward
 from harness.watch.host import on_host
-from harness.watch.run.rows import exact, largest
+from harness.watch.run.rows import MIN_DIFFERENT_VALUES, exact, largest
 
 MIN_MOVED = 16
 """Rows that must have come again with another row behind them: by reasoning, the steps of a sequence, the nodes of a
@@ -25,9 +25,6 @@ MOST_ROWS = 64
 
 MOST_REMEMBERED = 4096
 """Rows of one model that are remembered: enough for some to come again."""
-
-MIN_DIFFERENT_VALUES = 4
-"""Different values that a row must have: one-hot vectors come again in many places without being rows."""
 
 
 @dataclass(eq=False)

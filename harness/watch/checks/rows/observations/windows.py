@@ -9,6 +9,7 @@ from torch.utils.data import Subset
 
 from harness.watch.bounded import MOST, FirstByKey
 from harness.watch.bus import Recogniser
+from harness.watch.checks.rows.observations.evaluation_rows import ENOUGH_ROWS
 from harness.watch.checks.rows.observations.passes import Passes
 from harness.watch.events import Batch, End, Fact
 from harness.watch.run.batches import tensors_in
@@ -19,12 +20,6 @@ MOST_WINDOWS = 4 * MOST
 
 MOST_NUMBERS = 8 * MOST_VALUES
 """Numbers of a row that is kept: a window of several series is larger than other rows."""
-
-ROUNDING = 1e-4
-"""By which share of its spread two windows of one series may differ, whose levels were taken from them in float32."""
-
-MIN_PAIRS = 3
-"""Neighbours of which one must be the other, a step on, and all that are known: by reasoning, one pair may be so."""
 
 
 class WindowsSplit(Fact):
@@ -89,7 +84,7 @@ class Windows(Recogniser):
         pairs = [(row, kept[place + 1]) for place, row in kept.items() if place + 1 in kept]
         alike = all(_is_a_step_on(*pair) for pair in pairs)
         varied = sum(bool((one != one[:1]).any()) for one, _ in pairs)
-        return len(pairs[0][0]) if alike and varied >= MIN_PAIRS else 0
+        return len(pairs[0][0]) if alike and varied >= ENOUGH_ROWS else 0
 
 
 def _is_a_step_on(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -99,7 +94,9 @@ def _is_a_step_on(one: torch.Tensor, other: torch.Tensor) -> bool:
     if not one.is_floating_point():
         return torch.equal(one[1:], other[:-1])
     apart, spread = (one[1:] - other[:-1]).double(), float((one.double() - one.double().mean(0)).abs().max())
-    return float((apart - apart.mean(0)).abs().max()) <= ROUNDING * spread
+    # Where a level was taken from each, half of the digits are what rounding leaves for sure.
+    most: float = torch.finfo(one.dtype).eps ** 0.5 * spread
+    return float((apart - apart.mean(0)).abs().max()) <= most
 
 
 def _places(dataset: Any) -> tuple[Any, list[int]]:
