@@ -198,6 +198,11 @@ CASES = [
     Case(DrawnAlike, PermutationDrawn(rows=64, times=3), "the same permutation of 64 rows 3 times in a row"),
     Case(SameOrderEachEpoch, EpochCompared(loader=SHUFFLED, same_order=False), HELD),
     Case(SameOrderEachEpoch, EpochCompared(loader=IN_ORDER, same_order=True), "(SequentialSampler)"),
+    Case(
+        SameOrderEachEpoch,
+        EpochCompared(loader=SHUFFLED, same_order=True, in_vain=True),
+        "though the sampler drew another permutation",
+    ),
     Case(SameOrderEachEpoch, BatchesAgain(batches=8), "the script trains on the 8 batches of one pass again and again"),
     Case(TailNeverSeen, SlicesTrained(rows=100, epochs=3, longest=32), HELD),
     Case(TailNeverSeen, SlicesTrained(rows=100, left=1, epochs=3, longest=32), HELD),

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.utils.data import DistributedSampler, RandomSampler
+from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler
 
 from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.checks.rows.observations.carried_states import ShuffledRowsGiven
 from harness.watch.checks.rows.observations.orders import BatchesAgain, EpochCompared, PermutationDrawn
 from harness.watch.checks.rows.observations.shuffles import RowsShuffled
-from harness.watch.facts.samplers import is_shuffled_stream, row_sampler
+from harness.watch.facts.samplers import batch_sampler, is_shuffled_stream, row_sampler
 
 MIN_DRAWS = 3
 """Draws in a row, of two of which chance would make two permutations. By reasoning: eight rows have 40320."""
@@ -44,6 +44,13 @@ class DrawnAlike(Check):
         )
 
 
+IN_VAIN = (
+    "Keep what was drawn in a list, or as the keys of a dict: a set of small whole numbers is gone through in their "
+    "order, whatever order they were put in."
+)
+"""What to do where a permutation is drawn and lost."""
+
+
 class SameOrderEachEpoch(Check):
     """Each epoch goes through the training rows in the same order.
 
@@ -59,7 +66,8 @@ class SameOrderEachEpoch(Check):
     epoch; do not reseed whatever draws the order in each epoch.
 
     ## When it is right
-    Samplers of your own (by length, by class, from easy to hard) may use any order and are not looked at. Neither are
+    Samplers of your own (by length, by class, from easy to hard) may use any order, and are reported only if they draw
+    another permutation of the rows in each epoch and give them in the same order all the same. Neither are
     datasets that grow from epoch to epoch, or that draw or change their rows at random themselves. Another training,
     with an optimizer of its own, may begin with the same seed. A model that gets its state from the previous batch must
     have the batches in order. Batches in a list that is shuffled, and a single batch that is trained on again and again
@@ -78,10 +86,11 @@ class SameOrderEachEpoch(Check):
         return Found(
             expected="a new order in each epoch",
             observed="the rows come in the same order as in the previous epoch "
-            f"({type(row_sampler(fact.loader)).__name__})",
-            hint=_hint(fact.loader),
+            f"({_sampler(fact)})" + (", though the sampler drew another permutation" if fact.in_vain else ""),
+            hint=IN_VAIN if fact.in_vain else _hint(fact.loader),
             update=fact.at.updates_made,
-            details={"sampler": type(row_sampler(fact.loader)).__name__},
+            details={"sampler": _sampler(fact)},
+            may_be_meant=fact.in_vain,
         )
 
     def judge_batches(self, fact: BatchesAgain) -> Verdict:
@@ -92,6 +101,13 @@ class SameOrderEachEpoch(Check):
             "first epoch.",
             update=fact.update,
         )
+
+
+def _sampler(fact: EpochCompared) -> str:
+    """The class of what draws the rows."""
+    batches = batch_sampler(fact.loader)
+    own = fact.in_vain and type(batches) is not BatchSampler
+    return type(batches if own else row_sampler(fact.loader)).__name__
 
 
 class ShuffledApart(Check):

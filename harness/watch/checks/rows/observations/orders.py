@@ -13,7 +13,8 @@ from torch.optim import Optimizer
 from harness.watch.bus import Recogniser
 from harness.watch.checks.rows.observations.carried_states import CarriedStates
 from harness.watch.checks.rows.observations.passes import Beginning, Passes, PassOver
-from harness.watch.events import Backward, Drawn, End, Fact, OptimizerMade, Pass, Step
+from harness.watch.events import Backward, Batch, Drawn, End, Fact, OptimizerMade, Pass, Step
+from harness.watch.facts.datasets import length
 from harness.watch.facts.gradient_ledger import rows_of
 from harness.watch.facts.samplers import has_torchs_own_sampler, is_shuffled_stream
 
@@ -45,6 +46,8 @@ class EpochCompared(Fact):
     loader: Any
     same_order: bool
     """Whether its rows came in the order of the epoch before, in a loop that carries no state over them."""
+    in_vain: bool = False
+    """Whether they did though a sampler of the script's own drew another permutation of them."""
 
 
 class BatchesAgain(Fact):
@@ -118,6 +121,18 @@ class RowOrders(Recogniser):
         """The epoch before."""
         self._optimizers: WeakKeyDictionary[Pass, Stepped] = WeakKeyDictionary()
         self._kept: BatchesKept | None = None
+        self._latest: torch.Tensor | None = None
+        """The permutation that was drawn since the latest batch."""
+        self._drawn: WeakKeyDictionary[Pass, torch.Tensor] = WeakKeyDictionary()
+        """By pass, the one that was drawn before its first batch."""
+
+    def on_drawn(self, event: Drawn) -> None:
+        self._latest = event.permutation if MIN_ROWS <= len(event.permutation) <= MOST_ROWS else None
+
+    def on_batch(self, event: Batch) -> None:
+        drawn, self._latest = self._latest, None
+        if drawn is not None and event.of.batches == 1 and not has_torchs_own_sampler(event.of.loader):
+            self._drawn[event.of] = drawn.clone()
 
     def on_step(self, event: Step) -> None:
         if event.batch is not None:
@@ -135,9 +150,20 @@ class RowOrders(Recogniser):
         if stepped is not None and not stepped.again:
             self._before = None  # another training
         same = self._before is not None and not self._carried.seen and _in_the_order_of(self._before, of, beginning)
-        if same or (before is not None and own):
-            self.tell(EpochCompared(loader=of.loader, same_order=same, where=beginning.where))
+        in_vain = self._before is not None and self._drew_in_vain(self._before, of, beginning)
+        if same or in_vain or (before is not None and own):
+            where = beginning.where
+            self.tell(EpochCompared(loader=of.loader, same_order=same or in_vain, in_vain=in_vain, where=where))
         self._before = of, beginning
+
+    def _drew_in_vain(self, before: tuple[Pass, Beginning], now: Pass, beginning: Beginning) -> bool:
+        """Whether two epochs had the same rows in the same order, though other permutations of all were drawn."""
+        earlier, its_beginning = before
+        one, other = self._drawn.get(earlier), self._drawn.get(now)
+        if one is None or other is None or len(one) != len(other) or torch.equal(one, other):
+            return False
+        several = len(beginning.drawn) > 1 and None not in beginning.drawn
+        return several and len(one) == length(now.dataset) and its_beginning.drawn == beginning.drawn
 
     def on_backward(self, event: Backward) -> None:
         """A loop that goes on with the batches of a pass that has ended keeps them."""
