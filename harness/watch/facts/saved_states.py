@@ -195,6 +195,9 @@ class SavedStates(Recogniser):
 
     def on_optimizer_made(self, event: OptimizerMade) -> None:
         self._stages.add(event.at.updates_made)
+        for model, number in self._alive.items():  # adapters may be put into what was trained before
+            trained = self.trained[number]
+            trained.base = trained.base or _adapted(model)
 
     def on_load(self, event: Load) -> None:
         if isinstance(event.into, nn.Module):
@@ -349,9 +352,28 @@ def _spread(names: list[str]) -> list[str]:
 def _adapted(model: nn.Module) -> dict[str, torch.Tensor]:
     """Of a few layers that are adapted, the first values of their own weights, by the ends of their names."""
     layers = {name: each.get_base_layer() for name, each in adapted_layers(model).items()}
-    weights = {name: getattr(each, "weight", None) for name, each in layers.items()}
+    weights = {name: getattr(each, "weight", None) for name, each in layers.items()} or _adapted_by_hand(model)
     found = {name: each for name, each in weights.items() if torch.is_tensor(each) and _is_here(each)}
     return {".".join([*name.split(".")[-OWN_NAMES:], "weight"]): _beginning(found[name]) for name in _spread([*found])}
+
+
+def _adapted_by_hand(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The weights of frozen layers that modules of the script's own have beside two trainable matrices of low rank.
+
+    By the name of that module, which the layer had before, and has in a state of the base alone.
+    """
+    found: dict[str, torch.Tensor] = {}
+    for name, module in model.named_modules():
+        frozen = [each for each in module.children() if isinstance(each, nn.Linear) and not each.weight.requires_grad]
+        if not name or len(frozen) != 1:
+            continue
+        outputs, inputs = frozen[0].weight.shape
+        matrices = [each.shape for each in module.parameters() if each.requires_grad and each.dim() == 2]
+        ranks = {shape[0] for shape in matrices if shape[1] == inputs}
+        ranks &= {shape[1] for shape in matrices if shape[0] == outputs}
+        if any(rank < min(outputs, inputs) for rank in ranks):
+            found[name] = frozen[0].weight
+    return found
 
 
 def _is_base(tensors: Mapping[str, torch.Tensor], base: Values) -> bool | None:
