@@ -6,8 +6,10 @@ from typing import Any
 import torch
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.checks.loss.candidates import RightAmongWrong
 from harness.watch.checks.loss.forwards import DifferentiatedAgain, OfEarlierForward
 from harness.watch.checks.loss.given import HalfPrecision, NotRawLogits
+from harness.watch.checks.loss.observations.candidates import CandidatesScored
 from harness.watch.checks.loss.observations.class_weights import Weighted
 from harness.watch.checks.loss.observations.loss_terms import TermAdded, TermReaches
 from harness.watch.checks.loss.observations.loss_values import (
@@ -88,6 +90,9 @@ PLACES_FIRST = LINEAR(torch.zeros(4, 2, 2)).reshape(-1, 3)
 """Logits of (8, 3), of four places of two rows."""
 
 CASES = [
+    Case(RightAmongWrong, CandidatesScored(rows=64, twice=32, batches=4), NOTHING_TO_JUDGE),
+    Case(RightAmongWrong, CandidatesScored(rows=80, twice=9, batches=5), HELD),
+    Case(RightAmongWrong, CandidatesScored(rows=80, twice=10, batches=5), "in 10 of 80 rows another candidate"),
     Case(AxesMixed, call("cross_entropy", ROWS_OF_PLACES.movedim(-1, 1)), HELD),
     Case(AxesMixed, call("cross_entropy", ROWS_OF_PLACES.view(2, 3, 4)), "which mixes up positions and classes"),
     Case(AxesMixed, call("cross_entropy", torch.zeros(2, 3, 4)), HELD),
