@@ -18,6 +18,8 @@ CASES = all_cases()
 BY_EXAMPLES = {
     *("metrics::mean-of-batches", "metrics::of-other-rows", "metrics::other-than-named"),
     *("gradients::clipped-while-scaled", "gradients::clips-nothing"),
+    *("gradients::micro-batches-weigh-unlike", "gradients::same-rows-accumulated"),
+    *("loss::right-among-wrong", "rows::windows-overlap", "weights::cast-before-update"),
     *("loss::flattened-apart", "metrics::ranked-by-classes", "metrics::threshold-of-probabilities"),
     *("model::hooks-skipped", "rows::loaders-apart"),
     *("ranks::clipped-before-averaging", "ranks::gradient-scaled", "ranks::tokens-weigh-unlike"),

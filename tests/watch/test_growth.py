@@ -23,7 +23,9 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 import harness.describe
+import harness.watch.checks
 import harness.watch.facts
+import harness.watch.run
 from harness import catalogue
 from harness.describe.page import SECTIONS
 from harness.watch import bounded, checks_of
@@ -134,7 +136,8 @@ def test_nothing_grows_with_the_updates(
     loop: Callable[[Updated], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for module in modules_of(harness.watch.facts), modules_of(harness.describe), iter([bounded]):
+    ours = (harness.watch.run, harness.watch.facts, harness.watch.checks, harness.describe)
+    for module in (*map(modules_of, ours), iter([bounded])):
         for each in module:
             for name in bounds_of(each):
                 monkeypatch.setattr(each, name, BOUND)
@@ -162,7 +165,7 @@ def test_what_grows_is_seen() -> None:
 
 
 def modules_of(package: ModuleType) -> Iterator[ModuleType]:
-    for each in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         yield importlib.import_module(each.name)
 
 

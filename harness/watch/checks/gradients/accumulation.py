@@ -73,6 +73,8 @@ class MicroBatchesWeighUnlike(Check):
 
     severity = "warning"
     new_since = "0.4.0"
+    needs = "accumulated losses whose targets are counted"
+    in_windows = "none"
 
     def judge(self, fact: MicroBatchesUsed) -> Verdict:
         if not fact.targets or min(fact.targets) < 1 or max(fact.targets) < UNEVEN * min(fact.targets):

@@ -77,7 +77,7 @@ class SameRowsAdded(Fact):
     ``where`` is that line.
     """
 
-    in_windows = "first"
+    needs = "accumulation over batches"
     times: int
     updates: int
     """So far that did."""

@@ -18,7 +18,6 @@ class CandidatesScored(Fact):
     """A backward pass has ended of a loss that picks one of several candidates. ``where`` the loss is computed."""
 
     needs = "loss that picks one of several candidates in full precision"
-    in_windows = "first"
     rows: int
     """That were looked at so far."""
     twice: int

@@ -12,7 +12,6 @@ class CastsUsed(Fact):
     """A model that is trained in float32 was called under autocast, after an update. ``where`` the call."""
 
     needs = "forward pass under autocast after an update"
-    in_windows = "all"
     stale: int = 0
     """Updates since the copies of its weights were made that autocast uses."""
 
