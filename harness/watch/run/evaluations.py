@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any
@@ -104,6 +104,8 @@ class Evaluation(Fact):
     """Whether a loss of each row was computed, which chooses among rows or says which are unusual."""
     rows: frozenset[int] = frozenset()
     """The exact identities of rows that were scored, or that a model with active modules was asked about: the first."""
+    parts: Sequence[Sequence[int]] = ()
+    """The same by call, in their order."""
     some_twice: bool = False
     """Whether one of these came twice in a call: rows cannot be told apart by their content."""
     measured: bool = False
@@ -202,6 +204,7 @@ class _Open:
             scored=self.scored,
             by_row=self.by_row,
             rows=frozenset().union(*rows),
+            parts=rows,
             some_twice=any(len(set(each)) < len(each) for each in rows),
             measured=len({each.device for each in known}) == 1 and bool(torch.stack(known).all()),
             sampled=max(asked.values(), default=1),
@@ -219,7 +222,7 @@ class Evaluations(Recogniser):
     makes = (ScoredCall, Evaluation)
 
     def begin(self) -> None:
-        self._open = FirstByKey[tuple[int, Pass | None, str | None], _Open]()
+        self._open = FirstByKey[tuple[int, Pass | None, tuple[str | None, int | None] | None], _Open]()
         self._trained_on: WeakSet[Any] = WeakSet()
         """Loaders of whose batches a model was trained."""
         self._over: WeakKeyDictionary[Pass, bool] = WeakKeyDictionary()
@@ -244,7 +247,7 @@ class Evaluations(Recogniser):
     def _of(self, event: Forward, made: FirstCall | None = None) -> _Open | None:
         """The evaluation that a call is a part of; None where there is no room for another. It was ``made`` so."""
         of = None if _may_train(event) or event.batch is None else event.batch.of
-        key = self.monitor.number_of(event.model), of, event.where if of is None else None
+        key = self.monitor.number_of(event.model), of, (event.where, _source(event)) if of is None else None
         now = self._open.get(key)
         if now is None and self._open.takes(key):
             now = self._open[key] = _Open(key[0], made or FirstCall.of(event), of, self.monitor.updates_made)
@@ -331,6 +334,16 @@ class Evaluations(Recogniser):
 def _may_train(event: Forward) -> bool:
     """Whether a call is of no pass, or of one that trains: its outputs may be differentiated, if they can be."""
     return event.batch is None or event.batch.of.trains
+
+
+def _source(call: Forward) -> int | None:
+    """The tensor that the rows of a call are a part of; None of rows that are a tensor of their own.
+
+    One line may be asked about the training rows, and then about others.
+    """
+    given = largest(call)
+    whole = None if given is None else given._base
+    return id(whole) if given is not None and whole is not None and whole.numel() > given.numel() else None
 
 
 def _length(call: Forward) -> int | None:

@@ -33,7 +33,8 @@ class EvaluatedOnTrainingRows(Check):
 
     Rows that come from no loader, or change on their way to the model, are known by what the model is given. Where all
     of them were trained on, or all that were trained on are among them, nothing is reported; where some were, it is a
-    warning, since a row may be in two splits for a reason.
+    warning, since a row may be in two splits for a reason. Rows that were trained on and come first, or last, in calls
+    of their own may be a training score that the same line computes.
     """
 
     formerly = ("rows::evaluation-rows-unseen",)

@@ -5,7 +5,7 @@ from torch.nn.functional import cross_entropy
 torch.manual_seed(0)
 rows = torch.randn(200, 6)
 labels = (rows.sum(1) > 0).long()
-first, rest = torch.arange(160), torch.arange(140, 200)
+first, rest = torch.randperm(200)[:160], torch.arange(140, 200)
 model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 2))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 

@@ -79,6 +79,8 @@ class EvaluationsByHand(Recogniser):
 
     def on_evaluation(self, fact: Evaluation) -> None:
         key = fact.model, fact.where, fact.first.gradients
+        if not fact.rows.isdisjoint(self._trained.of.get(fact.model, ())):
+            return  # of rows that are trained on, beside which the same line may score others
         if fact.rows and (fact.scored or fact.by_row) and self._lines.takes(key):
             self._lines.setdefault(key, ScoringLine(fact.model, fact.first)).add(fact)
 

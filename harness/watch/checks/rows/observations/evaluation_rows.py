@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -64,6 +65,8 @@ class _Asked:
     """What a line asked a model about, again and again."""
 
     rows: frozenset[int]
+    parts: Sequence[Sequence[int]]
+    """By call."""
     measured: bool
     """Whether they can be told from one another, however often they come."""
     rounds: set[int]
@@ -74,6 +77,15 @@ class _Asked:
         if self.rows != evaluation.rows or (evaluation.some_twice and not self.measured):
             self.rows = frozenset()
         self.rounds = {*sorted(self.rounds)[:2], evaluation.update}
+
+    def is_one_evaluation(self, trained: set[int]) -> bool:
+        """Whether rows that were trained on come among others, and not all before or behind them.
+
+        Else a line that is called for the training rows and then for others may have asked about both.
+        """
+        kinds = [[row in trained for row in part] for part in self.parts if part]
+        several = [all(part) for part in kinds if all(part) or not any(part)]
+        return len(several) < len(kinds) or sum(one != other for one, other in pairwise(several)) > 2
 
 
 class EvaluationOver(Fact):
@@ -139,7 +151,7 @@ class RowsOfEvaluations(Recogniser):
             self._scored.add(fact.of)
         key = fact.model, fact.where
         if fact.scored and not fact.by_row and not fact.of_training_loader and self._asked.takes(key):
-            self._asked.setdefault(key, _Asked(fact.rows, fact.measured, set())).add(fact)
+            self._asked.setdefault(key, _Asked(fact.rows, fact.parts, fact.measured, set())).add(fact)
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self._look_at_used()
@@ -235,12 +247,13 @@ class RowsOfEvaluations(Recogniser):
         """
         for (model, where), asked in self._asked.items():
             trained, rows = self._trained.of.get(model), len(asked.rows)
-            again = len(asked.rounds) > 1 or self.monitor.updates_made in asked.rounds
+            again = len(asked.rounds) > 1
             unclear = model in self._trained.alike and not asked.measured
             if not trained or rows < MIN_ROWS or unclear or not again:
                 continue
             both = len(asked.rows & trained)
-            if max(2, CHANCE * rows) <= both < min(rows, len(trained)) or not both:
+            some = max(2, CHANCE * rows) <= both < min(rows, len(trained)) and asked.is_one_evaluation(trained)
+            if some or not both:
                 self.tell(RowsEvaluated(rows=rows, trained=both, by_content=True, where=where))
 
     def _datasets(self, kinds: Iterable[Alike]) -> list[_Rows]:

@@ -269,7 +269,10 @@ class RowsHeldOut(Recogniser):
         if name is None:
             return
         both = len(fact.rows & trained)
-        if MIN_SHARE * len(fact.rows) <= both < len(trained):
+        # A line may have been asked about the training rows as well: those of this name must be among them.
+        own = named.rows.get(name, fact.rows)
+        of_name = len(trained.intersection(own)) >= MIN_SHARE * len(own)
+        if of_name and MIN_SHARE * len(fact.rows) <= both < len(trained):
             self._tell_of(name, both, len(fact.rows), len(trained), named.where)
         else:
             self.tell(HeldOutRows())
