@@ -59,7 +59,7 @@ class Resumes(Recogniser):
         self._read: dict[str, _OptimizerSaved] = {}
         """By file, the optimizer whose state was read from it."""
         self._saved: set[str] = set()
-        """Files that the state of an optimizer was written to."""
+        """Files that the state of an optimizer was written to since the latest was read."""
         self._without_state: list[tuple[str, _OptimizerSaved, str | None, int]] = []
         """Optimizers that began without the state that was read with the weights: from which file, where, in which
         update."""
@@ -71,6 +71,7 @@ class Resumes(Recogniser):
     def on_file_read(self, event: FileRead) -> None:
         for saved in _optimizers_in(event.found) if event.path is not None else ():
             self._read[str(event.path)] = saved
+            self._saved.clear()
 
     def on_save(self, event: Save) -> None:
         if event.path is not None and any(_optimizers_in(event.what)):
