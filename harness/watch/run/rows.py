@@ -162,11 +162,11 @@ class TrainedRows(Recogniser):
         """Numbers of models that were given a row twice in a batch: rows cannot be told apart by their content."""
         self._known: Counter[int] = Counter()
         """Batches in a row that brought no new one, by the model's number."""
-        self._given: dict[int, tuple[int, list[int]]] = {}
-        """By the number of a forward, that of its model, and the rows."""
+        self._given = LatestByKey[int, tuple[int, list[int]]]()
+        """By the number of a forward, that of its model, and the rows: it may be differentiated later than the next."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        self.at_hand, self._given = {}, {}
+        self.at_hand = {}
         if event.inside_step:
             return
         for forward in event.forwards:
@@ -183,10 +183,8 @@ class TrainedRows(Recogniser):
         return forward.batch is None and len(self.of.get(number, ())) < MOST_ROWS and self._known[number] < KNOWN
 
     def on_backward(self, event: Backward) -> None:
-        for forward in event.forwards:
-            if forward.number not in event.reached or forward.number not in self._given:
-                continue
-            number, rows = self._given.pop(forward.number)
+        for reached in sorted(event.reached & self._given.keys()):
+            number, rows = self._given.pop(reached)
             if len(set(rows)) < len(rows):
                 self.alike.add(number)
             trained = self.of.setdefault(number, set())

@@ -104,6 +104,22 @@ def test_a_row_that_comes_twice_in_a_batch_is_known_to() -> None:
     assert len(trained(loop).alike) == 1
 
 
+def test_a_loss_may_be_differentiated_after_the_next_one_is_computed() -> None:
+    def loop() -> None:
+        model, kept = nn.Linear(4, 2), None
+        optimizer = sgd(model)
+        for rows, labels in [*zip(ROWS.split(4), LABELS.split(4), strict=True), (ROWS + 5, LABELS)]:
+            loss = functional.cross_entropy(model(rows), labels)
+            if kept is not None:
+                optimizer.zero_grad()
+                kept.backward()
+                optimizer.step()
+            kept = loss
+
+    (known,) = trained(loop).of.values()
+    assert known == set(exact(ROWS))
+
+
 class OfALine(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -64,7 +64,7 @@ class MicroBatchesWeighUnlike(Check):
 
     ## When it is right
     Ignore this warning if each row, or each micro-batch, is meant to count alike. It is given only where one
-    micro-batch has a quarter more targets than another of the same update, and only of losses of torch that the script
+    micro-batch has a quarter more targets than another of as many rows, and only of losses of torch that the script
     calls.
 
     ## References

@@ -159,7 +159,9 @@ class MicroBatches(Recogniser):
             by_hand = self._divided_by_hand(fact, ledger.rounding)
             if by_hand is not None:
                 targets = [entry.targets for entry in fact.fresh if entry.targets is not None]
-                known = targets if len(targets) == len(shares) else ()
+                # The last batch of an epoch is smaller in every training.
+                rows = {entry.batch.shape[:1] if isinstance(entry.batch, RowsGiven) else None for entry in fact.fresh}
+                known = targets if len(targets) == len(shares) and len(rows) == 1 and None not in rows else ()
                 latest = fact.fresh[-1].where
                 self.tell(MicroBatchesUsed(shares=shares, targets=known, divided_by_hand=by_hand, where=latest))
 
