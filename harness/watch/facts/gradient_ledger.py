@@ -25,7 +25,7 @@ from harness.watch.events import (
     Unscale,
     ZeroGrad,
 )
-from harness.watch.facts.losses import is_weighted, mean_loss
+from harness.watch.facts.losses import is_weighted, mean_loss, targets_in
 from harness.watch.host import bring, brought, on_host, together
 from harness.watch.monitor import ALWAYS_SAMPLED
 
@@ -418,7 +418,7 @@ class GradientLedger(Recogniser):
         """How the differentiated loss compares with the mean loss of the batch, and of how many targets that is."""
         if self._value is None:
             return None, None
-        means = [(mean, int(call.targets)) for call in event.losses if (mean := mean_loss(call)) is not None]
+        means = [(mean, targets_in(call)) for call in event.losses if (mean := mean_loss(call)) is not None]
         own = [float(on_host(f.loss).float()) for f in event.forwards if f.loss is not None and f.loss.dim() == 0]
         if len(means) > 1:
             return None, None

@@ -65,6 +65,11 @@ class DifferentiatedLoss(Recogniser):
             self.tell(LossDifferentiated(value=self.value, scale=event.scale, where=event.where))
 
 
+def targets_in(call: LossCall) -> int:
+    """How many targets count, asked of their copy on the host."""
+    return call.target.numel() if call.ignored is None else int((on_host(call.target) != call.ignored).sum())
+
+
 def mean_loss(call: LossCall) -> float | None:
     """The mean loss of the batch, whatever reduction the script chose; None where it cannot be told."""
     if not call.of_classes or call.is_weighted:

@@ -52,6 +52,8 @@ class Trained:
     base: Values
     """Of a few layers that adapters are put around, the first values of their own weights, by the ends of their names
     in a state of the base alone."""
+    adapted_by_hand: bool = False
+    """Whether these are in modules of the script's own."""
     changed: set[str] = field(default_factory=set)
     """Buffers that have other values now."""
     began_at: int = 0
@@ -151,12 +153,14 @@ class SavedStates(Recogniser):
             named, buffers = _own(event.model)
             matrices = [name for name, each in named.items() if each.requires_grad and each.dim() > 1]
             self._alive[event.model] = number
+            base = _adapted(event.model)
             self.trained[number] = Trained(
                 type(event.model).__name__,
                 set(),
                 {name: _beginning(named[name]) for name in _spread(matrices)},
                 {name: _beginning(each) for name, each in buffers.items()},
-                _adapted(event.model),
+                base,
+                bool(base) and not adapted_layers(event.model),
                 began_at=self.monitor.updates_made,
             )
 
@@ -198,6 +202,7 @@ class SavedStates(Recogniser):
         for model, number in self._alive.items():  # adapters may be put into what was trained before
             trained = self.trained[number]
             trained.base = trained.base or _adapted(model)
+            trained.adapted_by_hand = bool(trained.base) and not adapted_layers(model)
 
     def on_load(self, event: Load) -> None:
         if isinstance(event.into, nn.Module):

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from harness.watch.bounded import FirstByKey
+from harness.watch.bounded import FirstByKey, LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Pass, PassEnds, Scored, ScoredInGraph
 from harness.watch.run.rows import are_measured, exact_where_it_lies, largest
@@ -227,7 +227,7 @@ class Evaluations(Recogniser):
         """Loaders of whose batches a model was trained."""
         self._over: WeakKeyDictionary[Pass, bool] = WeakKeyDictionary()
         """Passes that are over, with whether their loader had been trained on by then."""
-        self._scored_in_graph: dict[int, FirstCall] = {}
+        self._scored_in_graph = LatestByKey[int, FirstCall]()
         """Of calls that can be differentiated and were scored, since the latest backward pass, how they were made."""
 
     def on_forward(self, event: Forward) -> None:
@@ -318,9 +318,7 @@ class Evaluations(Recogniser):
 
     def _close(self) -> None:
         """Tell of those that are over, and begin anew."""
-        over = {
-            key: each for key, each in self._open.items() if each.of is None or each.of.trains or each.of in self._over
-        }
+        over = {key: each for key, each in self._open.items() if each.is_over(self._over)}
         for key in over:
             del self._open[key]
         # Within a pass that trains, the calls before its first backward pass were taken for its own.
@@ -343,7 +341,9 @@ def _source(call: Forward) -> int | None:
     """
     given = largest(call)
     whole = None if given is None else given._base
-    return id(whole) if given is not None and whole is not None and whole.numel() > given.numel() else None
+    # All rows of a batch but for their last token, say, are a part of a tensor of that batch alone.
+    parted = given is not None and whole is not None and whole.dim() > 0 and len(whole) != len(given)
+    return id(whole) if parted and given is not None and whole is not None and whole.numel() > given.numel() else None
 
 
 def _length(call: Forward) -> int | None:

@@ -8,10 +8,12 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from harness.watch.run.evaluations import MOST_CALLS, MOST_ROWS, Evaluation, FirstCall
+from harness.watch.bounded import MOST
+from harness.watch.monitor import Monitor
+from harness.watch.run.evaluations import MOST_CALLS, MOST_ROWS, Evaluation, Evaluations, FirstCall
 from harness.watch.run.rows import exact
 from tests.watch.facts.small import sgd, step
-from tests.watch.run.account import told
+from tests.watch.run.account import told, watched
 
 ROWS, LABELS = torch.arange(64.0).reshape(16, 4) / 64, torch.arange(16) % 2
 HELD_OUT, THEIR_LABELS = ROWS + 7, LABELS
@@ -212,3 +214,41 @@ def test_a_training_without_an_evaluation_in_between_keeps_nothing_open() -> Non
 
     (found,) = told(Evaluation, loop)
     assert found.update == 140
+
+
+def test_parts_of_tensors_that_each_batch_has_anew_are_of_one_evaluation() -> None:
+    """All tokens of a row but the last, say."""
+
+    @torch.no_grad()
+    def by_parts(model: nn.Module) -> None:
+        for rows, labels in zip(torch.cat([HELD_OUT, HELD_OUT], 1).split(4), THEIR_LABELS.split(4), strict=True):
+            functional.cross_entropy(model.eval()((rows + 0)[:, :4]), labels)
+
+    (found,) = trained_and(by_parts)
+    assert (found.calls, found.rows) == (4, frozenset(exact(HELD_OUT)))
+
+
+def test_rows_of_two_tensors_in_one_line_are_two_evaluations() -> None:
+    @torch.no_grad()
+    def both(model: nn.Module) -> None:
+        for whole in (ROWS, HELD_OUT):
+            for rows, labels in zip(whole.split(4), LABELS.split(4), strict=True):
+                functional.cross_entropy(model.eval()(rows), labels)
+
+    assert [each.rows for each in trained_and(both)] == [frozenset(exact(each)) for each in (ROWS, HELD_OUT)]
+
+
+def test_a_script_that_never_differentiates_keeps_a_few_calls() -> None:
+    known: list[Evaluations] = []
+
+    def reader(monitor: Monitor) -> Evaluations:
+        known.append(monitor.fact(Evaluations))
+        return known[0]
+
+    def loop() -> None:
+        model = network()
+        for _ in range(3 * MOST):
+            functional.cross_entropy(model(HELD_OUT), THEIR_LABELS)
+        assert len(known[0]._scored_in_graph) <= MOST
+
+    watched(loop, reader)

@@ -82,10 +82,11 @@ class ResumedIncompletely(Check):
 
     ## When it is right
     Loading only weights, to begin another training from them, is not reported: a resumed optimizer or scheduler shows
-    that the others should have been resumed too, and so does a file with the optimizer's state that the script goes on
-    to write. `from_pretrained` also resumes a model if the checkpoint has all
-    of its weights. A new schedule for an optimizer that goes on is a mistake only if it was made for more updates than
-    are trained with it: one that ends with the training is a stage of its own.
+    that the others should have been resumed too. So does a file with the optimizer's state that the script goes on to
+    write, which is a warning: a stage of its own may begin with the weights of the one before. `from_pretrained` also
+    resumes a model if the checkpoint has all of its weights. A new schedule for an optimizer that goes on is a mistake
+    only if it was made for more updates than are trained with it: one that ends with the training is a stage of its
+    own.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
@@ -97,7 +98,12 @@ class ResumedIncompletely(Check):
     def judge(self, fact: TrainingResumed) -> Verdict:
         if fact.apart is None:
             return HELD
-        return Found("model, optimizer and scheduler all restored as saved", fact.apart, update=fact.update)
+        return Found(
+            expected="model, optimizer and scheduler all restored as saved",
+            observed=fact.apart,
+            update=fact.update,
+            may_be_meant=fact.may_be_meant,
+        )
 
 
 class TokenizerOtherwise(Check):

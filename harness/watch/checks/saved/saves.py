@@ -289,7 +289,8 @@ class WithoutAdapter(Check):
     returns the base without the adapter.
 
     ## When it is right
-    A base that is saved alongside its adapter, or into which the adapter was merged, is not reported.
+    A base that is saved alongside its adapter, or into which the adapter was merged, is not reported. Adapters that the
+    script has written itself are known by their shapes, and give a warning.
     """
 
     needs = "model with adapters that is saved"
@@ -305,6 +306,7 @@ class WithoutAdapter(Check):
             expected="the trained adapters among the saved files",
             observed=f"only the unchanged base of {fact.trained.name} is saved, without its adapters",
             update=fact.saves[-1].updates_made,
+            may_be_meant=fact.trained.adapted_by_hand,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -52,25 +53,23 @@ class Windows(Recogniser):
             return
         if not isinstance(indices, list) or len(indices) != len(event.samples):
             return
-        whole, places = _places(of.dataset)
-        if not self._kept.takes(id(whole)):
-            return
-        kept = self._kept.setdefault(id(whole), {})
-        for index, sample in zip(indices, event.samples, strict=True):
+        whole, places = _places(of.dataset, indices)
+        kept = self._kept.setdefault(id(whole), {}) if self._kept.takes(id(whole)) else {}
+        for place, sample in zip(places, event.samples[: MOST_WINDOWS - len(kept)], strict=False):
             row = next((each for _, each in tensors_in(sample) if each.dim()), None)
-            if len(kept) < MOST_WINDOWS and row is not None and len(row) > 2 and row.numel() <= MOST_NUMBERS:
-                kept[places[index]] = row.detach().clone()
+            if row is not None and len(row) > 2 and row.numel() <= MOST_NUMBERS:
+                kept[place] = row.detach().clone()
 
     def on_end(self, event: End) -> None:
         trained: dict[int, set[int]] = {}
         for each in self._passes.training():
             if isinstance(each.first.dataset, Subset):
-                whole, places = _places(each.first.dataset)
+                whole, places = _places(each.first.dataset, range(len(each.first.dataset)))
                 trained.setdefault(id(whole), set()).update(places)
         for each in self._passes.evaluating():
             if not isinstance(each.first.dataset, Subset):
                 continue
-            whole, places = _places(each.first.dataset)
+            whole, places = _places(each.first.dataset, range(len(each.first.dataset)))
             others, length = trained.get(id(whole), set()), self._length(id(whole))
             if length and others and others.isdisjoint(places):
                 overlapping = sum(place - 1 in others or place + 1 in others for place in places)
@@ -99,9 +98,9 @@ def _is_a_step_on(one: torch.Tensor, other: torch.Tensor) -> bool:
     return float((apart - apart.mean(0)).abs().max()) <= most
 
 
-def _places(dataset: Any) -> tuple[Any, list[int]]:
-    """The dataset that a part is of, and the places of its rows in it."""
-    places = list(range(len(dataset)))
+def _places(dataset: Any, indices: Sequence[int]) -> tuple[Any, list[int]]:
+    """The dataset that a part is of, and the places in it of rows of the part."""
+    places = list(indices)
     while isinstance(dataset, Subset):
         places, dataset = [int(dataset.indices[place]) for place in places], dataset.dataset
     return dataset, places

@@ -33,6 +33,8 @@ class TrainingResumed(Fact):
     apart: str | None = None
     """Which of model, optimizer and scheduler stand elsewhere than the others, and where."""
     update: int = 1
+    may_be_meant: bool = False
+    """Whether it may be another training that begins with the weights of the one before."""
 
 
 class Resumes(Recogniser):
@@ -138,7 +140,7 @@ class Resumes(Recogniser):
             if _without_numbers(path) in own:
                 file, after = os.path.basename(path), f"after update {saved.updates:.0f}"
                 observed = f"{file} has the optimizer's state {after}, which nothing loads"
-                self.tell(TrainingResumed(apart=observed, update=update, where=where))
+                self.tell(TrainingResumed(apart=observed, update=update, may_be_meant=True, where=where))
         for seen, observed, where, update in self._begun_anew:
             if ScheduleOver(seen=seen, training=self._ledger.training).outlasts_the_training():
                 self.tell(TrainingResumed(apart=observed, update=update, where=where))

@@ -41,7 +41,7 @@ class Casts(Recogniser):
 
 def _casts(event: Forward) -> bool:
     """Whether autocast keeps copies of a model's weights meanwhile."""
-    weights = (each for each in event.model.parameters() if each.requires_grad and each.dim() > 1)
-    first = next((each for each in weights if each.dtype is torch.float32), None)
-    kept = first is not None and torch.is_autocast_cache_enabled()
-    return kept and first is not None and torch.is_autocast_enabled(first.device.type)
+    first = next(event.model.parameters(), None)
+    if first is None or not torch.is_autocast_enabled(first.device.type) or not torch.is_autocast_cache_enabled():
+        return False
+    return any(p.requires_grad and p.dim() > 1 and p.dtype is torch.float32 for p in event.model.parameters())
