@@ -41,7 +41,7 @@ class Casts(Recogniser):
 
 def _casts(event: Forward) -> bool:
     """Whether autocast keeps copies of a model's weights meanwhile."""
-    first = next(event.model.parameters(), None)
+    first = next(iter(event.model.parameters()), None)
     if first is None or not torch.is_autocast_enabled(first.device.type) or not torch.is_autocast_cache_enabled():
         return False
     return any(p.requires_grad and p.dim() > 1 and p.dtype is torch.float32 for p in event.model.parameters())
