@@ -376,10 +376,10 @@ class LossCall(Event):
 
 @dataclass(frozen=True, eq=False)
 class Pairing(Event):
-    """The script subtracted or compared two tensors of which every number met every number of the other."""
+    """The script subtracted, multiplied or compared two tensors of which every number met every one of the other."""
 
     sign: str
-    """-, == or !=."""
+    """-, *, == or !=; of products those that can be differentiated."""
     one: torch.Tensor
     other: torch.Tensor
     forwards: Sequence[Forward]
@@ -410,6 +410,18 @@ class SignedLoss(Event):
 
     function: str
     target: torch.Tensor
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentLoss(Event):
+    """One call of ctc_loss, which finds itself which part of a row says which target."""
+
+    targets: torch.Tensor
+    """(rows, places), or those of all rows in one list."""
+    lengths: Any
+    """Targets of each row."""
+    blank: int
     where: str | None
 
 

@@ -32,6 +32,7 @@ BY_EXAMPLES = {
     *("saved::best-is-last", "saved::not-what-was-evaluated", "saved::tokenizer-otherwise"),
     *("loss::term-without-gradient", "loss::term-of-untrained-parameters", "loss::weight-rounded-to-zero"),
     *("loss::left-out", "loss::targets-not-signs", "loss::class-ignored"),
+    *("loss::blank-taught", "loss::smoothed-twice", "rows::random-state-set-back"),
     *("loss::weights-of-other-classes", "loss::weights-for-frequent-classes", "parameters::adapter-frozen"),
     *("loss::ratio-always-one", "mode::teacher-in-train-mode", "mode::frozen-norm-drifts"),
     *("parameters::copy-shares-memory", "parameters::copy-never-follows", "parameters::copy-follows-too-fast"),

@@ -125,9 +125,11 @@ class Sums:
     by_class: ClassValues | None = None
     """The values of the batches that are made of their confusions."""
     otherwise: dict[str, TakenOtherwise] = field(default_factory=dict)
+    last: Part | None = None
+    """The latest batch."""
 
     def add(self, part: Part) -> None:
-        self.batches += 1
+        self.batches, self.last = self.batches + 1, part
         self.targets += part.targets
         self.places += part.places
         self.largest = max(self.largest, part.targets)
@@ -288,6 +290,7 @@ def mistakes(tally: Tally) -> Iterator[Mistake]:
         yield from _mistaken_losses(tally)
     yield from _mistaken_names(tally)
     yield from _taken_otherwise(sums)
+    yield from _of_other_rows(tally)
 
 
 def _mistaken_hits(counted: Hits, tally: Tally, stream: str) -> Iterator[Mistake]:
@@ -327,6 +330,29 @@ def _of_earlier(tally: Tally, stream: str, hits: int, of: int, mistake: Callable
     together = formula("all-evaluations", evaluations=len(before) + 1)
     yield mistake(together, all_hits / all_of, steps=all_of)
     yield mistake(formula("all-evaluations-by-one", evaluations=len(before) + 1), all_hits / of)
+
+
+def _of_other_rows(tally: Tally) -> Iterator[Mistake]:
+    """The values of a regression and of classes, each of other rows than those that are evaluated."""
+    sums, before = tally.sums, [each.sums for each in tally.earlier]
+    right = {(each.kind, each.formula.key): each.value for each in _by_rows(sums)}
+    others: list[tuple[str, Sums]] = []
+    if sums.batches > 1 and sums.last is not None:
+        others.append(("value-of-last-batch", summed([sums.last])))
+    if before:
+        others += [("value-before", before[-1]), ("value-of-all", summed(each.total for each in (*before, sums)))]
+    for by, other in others:
+        for each in _by_rows(other):
+            if (value := right.get((each.kind, each.formula.key))) is not None:
+                yield Mistake(each.kind, formula(by, each.formula), each.value, "rows", value, each.steps)
+
+
+def _by_rows(sums: Sums) -> Iterator[Value]:
+    yield from _of_regression(sums)
+    several = sums.whole_confusion is not None and len(sums.whole_confusion) > 2
+    for each in _of_classes(sums.whole_confusion):
+        if not (several and each.formula.kind == "class"):  # with each there are more numbers that chance may give
+            yield each
 
 
 def _of_losses(sums: Sums) -> Iterator[Value]:

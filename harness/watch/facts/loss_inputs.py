@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from typing import Any
+from weakref import ref
 
 import torch
 from torch import nn
 
+from harness.watch.bounded import Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import IGNORED, BackwardBegins, Fact, Forward, LossCall, Pairing
 from harness.watch.host import on_host
@@ -148,14 +150,39 @@ class DifferenceOfRows(Fact):
     in_windows = "all"
 
 
+class LossesWeighted(Fact):
+    """The losses of rows, one number each, were multiplied by weights of rows that have another shape."""
+
+    in_windows = "all"
+    losses: torch.Size
+    weights: torch.Size
+
+
 class Differences(Recogniser):
-    makes = (DifferenceInPairs, DifferenceOfRows)
+    makes = (DifferenceInPairs, DifferenceOfRows, LossesWeighted)
     _by_hand: DifferenceInPairs | None = None
     """In the loss that is being computed."""
     _in_pairs = False
     """Whether outputs are compared with each other in it."""
 
+    def begin(self) -> None:
+        self._by_row = Latest[ref[torch.Tensor]]()
+        """Losses since the backward pass before that have a number for each row."""
+
+    def on_loss(self, event: LossCall) -> None:
+        if event.reduction == "none" and event.value.dim() in (1, 2):
+            self._by_row.append(ref(event.value))
+
+    def _on_product(self, event: Pairing) -> None:
+        if event.column is None or event.one.requires_grad == event.other.requires_grad:
+            return
+        losses, weights = (event.one, event.other) if event.one.requires_grad else (event.other, event.one)
+        if any(losses is each() for each in self._by_row):
+            self.tell(LossesWeighted(losses=losses.shape, weights=weights.shape, where=event.where))
+
     def on_pairing(self, event: Pairing) -> None:
+        if event.sign == "*":
+            self._on_product(event)
         if event.sign != "-" or not event.at.sampled:
             return
         if event.one.requires_grad == event.other.requires_grad:
@@ -166,6 +193,7 @@ class Differences(Recogniser):
                 self._by_hand = DifferenceInPairs(outputs=ours.shape, targets=other.shape, where=event.where)
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
+        self._by_row.clear()
         by_hand, in_pairs = self._by_hand, self._in_pairs
         self._by_hand, self._in_pairs = None, False
         if by_hand is not None and not in_pairs:

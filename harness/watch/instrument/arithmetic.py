@@ -64,7 +64,7 @@ INSTRUMENTS = (
     Instrument((Pairing, Scored, ScoredInGraph), install_comparisons),
     Instrument((Thresholded,), install_thresholds),
     Instrument((Pairing, Combined, Scored, ScoredInGraph), install_subtractions),
-    Instrument((Combined,), install_combinations),
+    Instrument((Pairing, Combined), install_combinations),
     Instrument((Scored, ScoredInGraph), install_deviations),
 )
 
@@ -140,7 +140,9 @@ def _combined(threads: Session, sign: str) -> Look:
             return
         if is_traced():
             return
-        if value.dim() == 0 or (sign == "*" and type(other) in (int, float) and other == 0):
+        if sign == "*" and type(other) is torch.Tensor and _meet_all(one, other, value):
+            _tell_pairing(threads, sign, one, other)
+        elif value.dim() == 0 or (sign == "*" and type(other) in (int, float) and other == 0):
             _tell(threads, sign, one, other, value)
 
     return look

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from harness.watch.events import LOSSES, LossCall, Scored, ScoredInGraph, SignedLoss
+from harness.watch.events import LOSSES, AlignmentLoss, LossCall, Scored, ScoredInGraph, SignedLoss
 from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
@@ -75,9 +75,25 @@ def install_signed(threads: Session, patches: Patches) -> None:
         patches.wrap(functional, name, signed)
 
 
+def install_alignments(threads: Session, patches: Patches) -> None:
+    names = _parameters(["ctc_loss"])["ctc_loss"]
+
+    def aligned(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        value = original(*args, **kwargs)
+        monitor = threads.current()
+        if monitor is not None and torch.is_tensor(value) and value.requires_grad:
+            given = dict(zip(names, args, strict=False)) | dict(kwargs)
+            blank, where = given.get("blank", 0), monitor.locator.where()
+            monitor.emit(AlignmentLoss(given["targets"], given["target_lengths"], blank, where))
+        return value
+
+    patches.wrap(functional, "ctc_loss", aligned)
+
+
 INSTRUMENTS = (
     Instrument((LossCall, Scored, ScoredInGraph), install),
     Instrument((SignedLoss,), install_signed),
+    Instrument((AlignmentLoss,), install_alignments),
 )
 
 

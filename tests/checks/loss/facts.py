@@ -23,7 +23,9 @@ from harness.watch.checks.loss.observations.term_values import TermOverTraining,
 from harness.watch.checks.loss.rows import OfAnotherBatch, OfSomeRows
 from harness.watch.checks.loss.shapes import AxesMixed, Broadcast, FlattenedApart
 from harness.watch.checks.loss.targets import (
+    BlankTaught,
     ClassIgnored,
+    SmoothedTwice,
     TargetsNotProbabilities,
     TargetsNotSigns,
     TargetsTruncated,
@@ -37,11 +39,22 @@ from harness.watch.checks.loss.terms import (
 )
 from harness.watch.checks.loss.values import Constant, NotFinite, RatioAlwaysOne
 from harness.watch.checks.loss.weights import WeightsForFrequentClasses, WeightsOfOtherClasses
-from harness.watch.events import Backward, Batch, Forward, LossCall, Pass, Position, SignedLoss, TrainerMade
+from harness.watch.events import (
+    AlignmentLoss,
+    Backward,
+    Batch,
+    Forward,
+    LossCall,
+    Pass,
+    Position,
+    SignedLoss,
+    TrainerMade,
+)
 from harness.watch.facts.graphs import ForwardsDifferentiated, LossReaches
 from harness.watch.facts.loss_inputs import (
     DifferenceInPairs,
     DifferenceOfRows,
+    LossesWeighted,
     LossInput,
     RegressionTargets,
     TargetsIgnored,
@@ -57,6 +70,17 @@ ROWS_OF_PLACES = LINEAR(torch.zeros(2, 4, 2))
 def call(function: str, given: torch.Tensor, target: Any = (), *, sampled: bool = True, **options: Any) -> LossCall:
     at = Position(sampled=sampled)
     return LossCall(function, given, torch.as_tensor(target), options, given, None, "train.py:7", at=at)
+
+
+def aligned(*targets: int, blank: int = 0, sampled: bool = True) -> AlignmentLoss:
+    """Two rows, of which the second has one target less."""
+    rows = torch.tensor(targets).reshape(2, -1)
+    return AlignmentLoss(rows, (rows.shape[1], rows.shape[1] - 1), blank, None, at=Position(sampled=True))
+
+
+def smoothed(*target: float, smoothing: float = 0.1) -> LossCall:
+    targets = torch.tensor([target])
+    return call("cross_entropy", torch.zeros(1, len(target)), targets, label_smoothing=smoothing)
 
 
 def signed(*target: int) -> SignedLoss:
@@ -119,6 +143,20 @@ CASES = [
         "which the subtraction broadcasts",
     ),
     Case(Broadcast, DifferenceOfRows(), HELD),
+    Case(
+        Broadcast,
+        LossesWeighted(losses=torch.Size((16,)), weights=torch.Size((16, 1))),
+        "weights of shape (16, 1), which the product broadcasts",
+    ),
+    Case(BlankTaught, aligned(1, 2, 3, 2, 1, 0), HELD),
+    Case(BlankTaught, aligned(1, 2, 3, 2, 0, 0), "1 of the 5 targets are 0"),
+    Case(BlankTaught, aligned(1, 2, 3, 2, 1, 0, blank=3), "1 of the 5 targets are 3"),
+    Case(BlankTaught, aligned(1, 2, 3, 2, 0, 0, sampled=False), NOTHING_TO_JUDGE),
+    Case(SmoothedTwice, smoothed(0.01, 0.01, 0.01, 0.97), "label_smoothing=0.1"),
+    Case(SmoothedTwice, smoothed(0.0, 0.0, 0.0, 1.0), HELD),
+    Case(SmoothedTwice, smoothed(0.1, 0.2, 0.3, 0.4), HELD),
+    Case(SmoothedTwice, smoothed(0.01, 0.01, 0.01, 0.97, smoothing=0.0), NOTHING_TO_JUDGE),
+    Case(SmoothedTwice, smoothed(0.01, 0.01, 0.98), NOTHING_TO_JUDGE),
     Case(HalfPrecision, call("cross_entropy", torch.zeros(2, 300)), HELD),
     Case(HalfPrecision, call("cross_entropy", torch.zeros(2, 300).bfloat16()), "is computed in bfloat16"),
     Case(HalfPrecision, call("cross_entropy", torch.zeros(2, 3).bfloat16()), NOTHING_TO_JUDGE),

@@ -36,9 +36,16 @@ from harness.watch.checks.rows.observations.orders import BatchesAgain, EpochCom
 from harness.watch.checks.rows.observations.passes import Alike, Beginning, BegunAnew, PassesOver, PassOver
 from harness.watch.checks.rows.observations.rows_given import RowsGivenAgain
 from harness.watch.checks.rows.observations.rows_of_slices import HeldOutRows, LabelsSliced, SlicesTrained
+from harness.watch.checks.rows.observations.seeds import SeededAgain
 from harness.watch.checks.rows.observations.shuffles import RowsShuffled
 from harness.watch.checks.rows.observations.windows import WindowsSplit
-from harness.watch.checks.rows.order import DrawnAlike, SameOrderEachEpoch, ShuffledApart, StateOfOtherRows
+from harness.watch.checks.rows.order import (
+    DrawnAlike,
+    RandomStateSetBack,
+    SameOrderEachEpoch,
+    ShuffledApart,
+    StateOfOtherRows,
+)
 from harness.watch.checks.rows.slices import TailNeverSeen, TestRowsInLoss
 from harness.watch.checks.rows.windows import WindowsOverlap
 from harness.watch.events import Pass, Position
@@ -194,6 +201,9 @@ CASES = [
         LossOfTwoLoaders(apart=3, inputs="1, 2", targets="5, 7"),
         "the model gets rows 1, 2, but the loss gets targets of rows 5",
     ),
+    Case(RandomStateSetBack, SeededAgain(seed=7), HELD),
+    Case(RandomStateSetBack, SeededAgain(seed=7, before=20, times=1), HELD),
+    Case(RandomStateSetBack, SeededAgain(seed=7, before=20, times=2), "as it was before update 20"),
     Case(DrawnAlike, PermutationDrawn(rows=64, times=2), HELD),
     Case(DrawnAlike, PermutationDrawn(rows=64, times=3), "the same permutation of 64 rows 3 times in a row"),
     Case(SameOrderEachEpoch, EpochCompared(loader=SHUFFLED, same_order=False), HELD),

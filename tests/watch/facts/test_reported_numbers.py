@@ -109,6 +109,27 @@ def test_two_classes_have_precision_recall_and_f1() -> None:
     assert of_class_1 == {"precision": pytest.approx(4 / 6), "recall": pytest.approx(4 / 5)}
 
 
+def test_values_of_the_last_batch_of_the_evaluation_before_and_of_all() -> None:
+    first, last = (torch.tensor(each).numpy() for each in ([[5, 1], [2, 4]], [[1, 2], [0, 3]]))
+    parts = [Part(12, 12, hits=9, confusion=first), Part(6, 6, hits=4, confusion=last)]
+    tally = Tally(summed(parts), earlier=[Tally(summed(parts[:1]))])
+    found = {
+        str(each.formula): (each.value, each.right)
+        for each in mistakes(tally)
+        if each.kind == "precision" and each.group == "rows"
+    }
+    whole = pytest.approx(7 / 10)
+    assert found["that of the last batch alone, of class 1"] == (pytest.approx(3 / 5), whole)
+    assert found["that of the evaluation before, of class 1"] == (pytest.approx(4 / 5), whole)
+    assert found["that of all evaluations together, of class 1"] == (pytest.approx(11 / 15), whole)
+
+
+def test_errors_of_the_last_batch() -> None:
+    parts = [Part(4, 4, squares=8.0, absolutes=5.0), Part(2, 2, squares=9.0, absolutes=3.0)]
+    found = {each.kind: each.value for each in mistakes(Tally(summed(parts))) if each.group == "rows"}
+    assert found == {"mse": pytest.approx(4.5), "rmse": pytest.approx(4.5**0.5), "mae": pytest.approx(1.5)}
+
+
 def test_two_arguments_of_r2_may_change_places() -> None:
     said, true = torch.tensor([1.0, 2.0, 4.0, 5.0]), torch.tensor([1.0, 3.0, 3.0, 6.0])
     off = (said - true).square().sum().item()

@@ -7,7 +7,7 @@ import torch
 from harness.torch_objects import shapes_before
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import LossCall
-from harness.watch.facts.loss_inputs import DifferenceInPairs, DifferenceOfRows
+from harness.watch.facts.loss_inputs import DifferenceInPairs, DifferenceOfRows, LossesWeighted
 
 
 class AxesMixed(Check):
@@ -95,6 +95,8 @@ class FlattenedApart(Check):
 class Broadcast(Check):
     """Predictions and targets have different shapes, so the loss compares each prediction with every target.
 
+    Or the losses of rows and their weights do: then every loss counts with the weights of all rows.
+
     ## Why is this a bug?
     Predictions of shape (16, 1) and targets of shape (16,) are broadcast to (16, 16): all rows share the mean of all
     targets, and the model learns to predict that mean for everything. torch warns once and goes on; if the script takes
@@ -130,6 +132,14 @@ class Broadcast(Check):
 
     def judge_by_hand(self, fact: DifferenceInPairs) -> Verdict:
         return self._in_pairs(fact.outputs, fact.targets, "the subtraction")
+
+    def judge_weights(self, fact: LossesWeighted) -> Verdict:
+        return Found(
+            expected=f"weights of the same shape as the losses, {tuple(fact.losses)}",
+            observed=f"weights of shape {tuple(fact.weights)}, which the product broadcasts: the loss of each row is "
+            "multiplied by the weights of all rows",
+            hint="Give both the same shape, with squeeze(-1) or unsqueeze(-1).",
+        )
 
     def judge_by_row(self, fact: DifferenceOfRows) -> Verdict:
         return HELD

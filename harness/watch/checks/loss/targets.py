@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import torch
+
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.events import LossCall, SignedLoss
+from harness.watch.events import AlignmentLoss, LossCall, SignedLoss
 from harness.watch.facts.loss_inputs import RegressionTargets, TargetsIgnored
 from harness.watch.host import on_host
 
@@ -13,6 +15,9 @@ MIN_UPDATES = 3
 MIN_BATCHES = 6
 """Batches whose targets must all be one number: by reasoning, more than a sorted dataset begins with where it is
 shuffled, as it must be here."""
+
+MIN_CLASSES = 4
+"""Of which the wrong ones can be alike by more than chance. By reasoning: of three, two are alike more easily."""
 
 MIN_ROWS = 32
 """Targets that must have been seen."""
@@ -88,6 +93,84 @@ class TargetsNotSigns(Check):
         return Found(
             expected="targets of 1 and -1",
             observed=f"{zeros} of the {target.numel()} targets given to {call.function} are 0, and none is -1",
+        )
+
+
+class BlankTaught(Check):
+    """`ctc_loss` is given targets that contain its blank, the number that stands for no symbol.
+
+    ## Why is this a bug?
+    CTC puts its blank between symbols itself, and drops it from what it reads. Where a symbol has the blank's number,
+    or padding is counted as a target, the model is taught to say nothing in its place, and a decoder never writes it.
+    torch checks nothing.
+
+    ## What to do
+    Give `nn.CTCLoss(blank=...)` the index that the decoder drops, and number the symbols around it. If the blank's
+    number is also that of the padding, count only real symbols in `target_lengths`.
+
+    ## When it is right
+    Never. Numbers beyond the target lengths are padding and not looked at.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html
+    """
+
+    new_since = "0.4.0"
+    needs = "loss of CTC"
+    in_windows = "first"
+
+    def judge(self, call: AlignmentLoss) -> Verdict:
+        if not call.at.sampled:
+            return NOTHING_TO_JUDGE
+        targets, lengths = on_host(call.targets), torch.as_tensor(call.lengths).detach().cpu().reshape(-1)
+        if targets.dim() == 2 and len(targets) == len(lengths):
+            targets = targets[torch.arange(targets.shape[1]) < lengths[:, None]]
+        taught = int((targets == call.blank).sum())
+        if not taught:
+            return HELD
+        return Found(
+            expected=f"targets other than the blank, {call.blank}",
+            observed=f"{taught} of the {targets.numel()} targets are {call.blank}",
+        )
+
+
+class SmoothedTwice(Check):
+    """Labels that are smoothed already are smoothed once more by `label_smoothing`.
+
+    ## Why is this a bug?
+    Both take a share of the probability from the right class and give it to the others. Together they take nearly twice
+    as much: the model is taught to be less sure than the script says, and the loss can no longer fall as far.
+
+    ## What to do
+    Smooth once: give `cross_entropy` the numbers of the classes and `label_smoothing`, or probabilities alone.
+
+    ## When it is right
+    Probabilities of another kind (a teacher's, or labels of several annotators) are not reported: there the wrong
+    classes are not all as likely as each other.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
+    """
+
+    new_since = "0.4.0"
+    needs = "label_smoothing with probabilities as targets"
+    in_windows = "first"
+
+    def judge(self, call: LossCall) -> Verdict:
+        smoothing = call.options.get("label_smoothing", 0.0)
+        if call.function != "cross_entropy" or not smoothing or not call.target.is_floating_point():
+            return NOTHING_TO_JUDGE
+        if not call.at.sampled or call.target.dim() != 2 or call.target.shape[1] < MIN_CLASSES:
+            return NOTHING_TO_JUDGE
+        targets = on_host(call.target).float()
+        lowest = targets.min(1, keepdim=True).values
+        alike = torch.isclose(targets, lowest).sum(1) > targets.shape[1] / 2
+        if not bool((lowest > 0).all()) or not bool(alike.all()):
+            return HELD
+        return Found(
+            expected="labels that are smoothed once",
+            observed=f"targets that give every wrong class {float(lowest.mean()):.3g}, and label_smoothing="
+            f"{smoothing:g}",
         )
 
 

@@ -7,6 +7,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler
 from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.checks.rows.observations.carried_states import ShuffledRowsGiven
 from harness.watch.checks.rows.observations.orders import BatchesAgain, EpochCompared, PermutationDrawn
+from harness.watch.checks.rows.observations.seeds import SeededAgain
 from harness.watch.checks.rows.observations.shuffles import RowsShuffled
 from harness.watch.facts.samplers import batch_sampler, is_shuffled_stream, row_sampler
 
@@ -33,6 +34,7 @@ class DrawnAlike(Check):
     """
 
     new_since = "0.3.0"
+    explains = ("rows::random-state-set-back",)
 
     def judge(self, fact: PermutationDrawn) -> Verdict:
         if fact.times != MIN_DRAWS:
@@ -41,6 +43,46 @@ class DrawnAlike(Check):
             expected="a new permutation in each epoch",
             observed=f"the same permutation of {fact.rows} rows {fact.times} times in a row: the generator is seeded "
             "again before each draw",
+        )
+
+
+MIN_AGAIN = 2
+"""Updates with random numbers that began again: by reasoning, one may be another training with the same optimizer."""
+
+
+class RandomStateSetBack(Check):
+    """The random numbers of a training begin again and again, because torch is seeded with a seed that it had before.
+
+    ## Why is this a bug?
+    `torch.manual_seed` sets back everything that draws from torch: dropout, noise, augmentation and the order of rows.
+    In a dataset's `__getitem__`, or in an evaluation that is to be repeatable, it also decides what the next update of
+    the training draws. The same dropout masks and the same noise come again, so they no longer average out, and the
+    model learns to live with these few.
+
+    ## What to do
+    Give what must be repeatable a generator of its own: `torch.Generator().manual_seed(seed)`, passed as `generator=`.
+    Or put the state back afterwards: `with torch.random.fork_rng(): torch.manual_seed(seed)`.
+
+    ## When it is right
+    Seeds that are put back before the training goes on, that differ each time, or that are given before another
+    optimizer is made (folds and repetitions are meant to be alike) are not reported. Nor is a training that draws no
+    random numbers.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/randomness.html
+    """
+
+    new_since = "0.4.0"
+
+    def judge(self, fact: SeededAgain) -> Verdict:
+        if fact.before is None or fact.times < MIN_AGAIN:
+            return HELD
+        return Found(
+            expected="random numbers that go on from update to update",
+            observed=f"torch is seeded with {fact.seed} before update {fact.at.update}, as it was before update "
+            f"{fact.before}, and the training draws from there",
+            hint="Use a generator of its own for what must be repeatable (torch.Generator().manual_seed(seed)), or put "
+            "the state back: with torch.random.fork_rng(): ...",
         )
 
 

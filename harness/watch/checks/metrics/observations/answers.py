@@ -59,7 +59,7 @@ class Answers(Recogniser):
         """The numbers of models whose outputs were given to a loss of logits."""
 
     def on_pairing(self, event: Pairing) -> None:
-        if event.column is None or len(event.column[1]) < MIN_ROWS or self._looks == MOST_LOOKS:
+        if event.sign == "*" or event.column is None or len(event.column[1]) < MIN_ROWS or self._looks == MOST_LOOKS:
             return
         self._looks += 1
         column, flat = event.column
