@@ -113,15 +113,12 @@ def test_values_of_the_last_batch_of_the_evaluation_before_and_of_all() -> None:
     first, last = (torch.tensor(each).numpy() for each in ([[5, 1], [2, 4]], [[1, 2], [0, 3]]))
     parts = [Part(12, 12, hits=9, confusion=first), Part(6, 6, hits=4, confusion=last)]
     tally = Tally(summed(parts), earlier=[Tally(summed(parts[:1]))])
-    found = {
-        str(each.formula): (each.value, each.right)
-        for each in mistakes(tally)
-        if each.kind == "precision" and each.group == "rows"
-    }
-    whole = pytest.approx(7 / 10)
-    assert found["that of the last batch alone, of class 1"] == (pytest.approx(3 / 5), whole)
-    assert found["that of the evaluation before, of class 1"] == (pytest.approx(4 / 5), whole)
-    assert found["that of all evaluations together, of class 1"] == (pytest.approx(11 / 15), whole)
+    of_rows = [each for each in mistakes(tally) if each.kind == "precision" and each.group == "rows"]
+    found = {str(each.formula): each.value for each in of_rows}
+    assert found["that of the last batch alone, of class 1"] == pytest.approx(3 / 5)
+    assert found["that of the evaluation before, of class 1"] == pytest.approx(4 / 5)
+    assert found["that of all evaluations together, of class 1"] == pytest.approx(11 / 15)
+    assert {each.right for each in of_rows if "of class 1" in str(each.formula)} == {pytest.approx(7 / 10)}
 
 
 def test_errors_of_the_last_batch() -> None:
