@@ -118,7 +118,7 @@ def test_values_of_the_last_batch_of_the_evaluation_before_and_of_all() -> None:
     assert found["that of the last batch alone, of class 1"] == pytest.approx(3 / 5)
     assert found["that of the evaluation before, of class 1"] == pytest.approx(4 / 5)
     assert found["that of all evaluations together, of class 1"] == pytest.approx(11 / 15)
-    assert {each.right for each in of_rows if "of class 1" in str(each.formula)} == {pytest.approx(7 / 10)}
+    assert all(each.right == pytest.approx(7 / 10) for each in of_rows if "of class 1" in str(each.formula))
 
 
 def test_errors_of_the_last_batch() -> None:
