@@ -75,7 +75,7 @@ def call(function: str, given: torch.Tensor, target: Any = (), *, sampled: bool 
 def aligned(*targets: int, blank: int = 0, sampled: bool = True) -> AlignmentLoss:
     """Two rows, of which the second has one target less."""
     rows = torch.tensor(targets).reshape(2, -1)
-    return AlignmentLoss(rows, (rows.shape[1], rows.shape[1] - 1), blank, None, at=Position(sampled=True))
+    return AlignmentLoss(rows, (rows.shape[1], rows.shape[1] - 1), blank, None, at=Position(sampled=sampled))
 
 
 def smoothed(*target: float, smoothing: float = 0.1) -> LossCall:

@@ -16,9 +16,6 @@ MIN_BATCHES = 6
 """Batches whose targets must all be one number: by reasoning, more than a sorted dataset begins with where it is
 shuffled, as it must be here."""
 
-MIN_CLASSES = 4
-"""Of which the wrong ones can be alike by more than chance. By reasoning: of three, two are alike more easily."""
-
 MIN_ROWS = 32
 """Targets that must have been seen."""
 
@@ -160,8 +157,8 @@ class SmoothedTwice(Check):
         smoothing = call.options.get("label_smoothing", 0.0)
         if call.function != "cross_entropy" or not smoothing or not call.target.is_floating_point():
             return NOTHING_TO_JUDGE
-        if not call.at.sampled or call.target.dim() != 2 or call.target.shape[1] < MIN_CLASSES:
-            return NOTHING_TO_JUDGE
+        if not call.at.sampled or call.target.dim() != 2 or call.target.shape[1] <= 3:
+            return NOTHING_TO_JUDGE  # of three classes, the two wrong ones are alike more easily
         targets = on_host(call.target).float()
         lowest = targets.min(1, keepdim=True).values
         alike = torch.isclose(targets, lowest).sum(1) > targets.shape[1] / 2

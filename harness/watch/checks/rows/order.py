@@ -46,10 +46,6 @@ class DrawnAlike(Check):
         )
 
 
-MIN_AGAIN = 2
-"""Updates with random numbers that began again: by reasoning, one may be another training with the same optimizer."""
-
-
 class RandomStateSetBack(Check):
     """The random numbers of a training begin again and again, because torch is seeded with a seed that it had before.
 
@@ -75,7 +71,7 @@ class RandomStateSetBack(Check):
     new_since = "0.4.0"
 
     def judge(self, fact: SeededAgain) -> Verdict:
-        if fact.before is None or fact.times < MIN_AGAIN:
+        if fact.before is None or fact.times + 1 < MIN_DRAWS:
             return HELD
         return Found(
             expected="random numbers that go on from update to update",

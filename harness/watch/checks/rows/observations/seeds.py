@@ -6,10 +6,8 @@ import torch
 
 from harness.watch.bounded import LatestByKey
 from harness.watch.bus import Recogniser
+from harness.watch.checks.rows.observations.orders import MOST
 from harness.watch.events import Batch, Fact, OptimizerMade, Seeded, Step
-
-MOST_SEEDS = 4096
-"""Seeds of a training that are told apart: a dataset may take one for each of its rows."""
 
 
 class SeededAgain(Fact):
@@ -32,7 +30,7 @@ class Seeds(Recogniser):
         """The seed that was given since the latest update, and where."""
         self._at_batch: torch.Tensor | None = None
         """The state when the batch at hand was given, where that seed is still in force."""
-        self._used = LatestByKey[int, int](MOST_SEEDS)
+        self._used = LatestByKey[int, int](MOST)
         """By the seed, the update before which it was first given."""
         self._times = 0
 
