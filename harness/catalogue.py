@@ -1,9 +1,9 @@
 """The catalogue: every fault that the harness can name, by its id.
 
-There are three kinds: a check of ``harness check``, a loss of ``harness resume``, a cause of ``harness compare``. A
-fault registers itself when its class is made; what can be listed, explained, selected and ignored, the pages in
-docs/checks, the hints in the terminal, the rules of SARIF and the tests all come from here. Importing this module
-imports no fault: :func:`faults` does.
+There are four kinds: a check of ``harness check``, a loss of ``harness resume``, a cause of ``harness compare``, a
+relation of ``harness vary``. A fault registers itself when its class is made; what can be listed, explained, selected
+and ignored, the pages in docs/checks, the hints in the terminal, the rules of SARIF and the tests all come from here.
+Importing this module imports no fault: :func:`faults` does.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from harness.errors import CannotTry
 from harness.findings import Finding, Severity
 
 CHECKS, LOSSES, CAUSES = "harness.watch.checks", "harness.resume.losses", "harness.compare.causes"
+RELATIONS = "harness.vary.relations"
 """The packages in which the faults of each kind are."""
 
 SECTIONS = {
@@ -182,9 +183,14 @@ def causes() -> dict[str, type[Fault]]:
     return _of_package(CAUSES)
 
 
+def relations() -> dict[str, type[Fault]]:
+    """Every relation of ``harness vary`` by its id, in the order of the ids."""
+    return _of_package(RELATIONS)
+
+
 def faults() -> dict[str, type[Fault]]:
     """Every fault of every kind by its id."""
-    return checks() | losses() | causes()
+    return checks() | losses() | causes() | relations()
 
 
 def _of_package(package: str) -> dict[str, type[Fault]]:
@@ -199,7 +205,8 @@ def names(*, checks_only: bool = True) -> list[str]:
     if not checks_only:
         files += [("resume", file) for file in root.glob("resume/losses/*.py")]
         files += [("compare", file) for file in root.glob("compare/causes/*.py")]
-    classes = re.compile(r"^class (\w+)\((?:Check|Loss|Cause)\b", re.MULTILINE)
+        files += [(file.parent.name, file) for file in root.glob("vary/relations/*/*.py")]
+    classes = re.compile(r"^class (\w+)\((?:Check|Loss|Cause|Relation)\b", re.MULTILINE)
     known = {(family, _kebab(name)) for family, file in files for name in classes.findall(file.read_text("utf-8"))}
     return sorted({family for family, _ in known}) + [f"{family}::{name}" for family, name in sorted(known)]
 

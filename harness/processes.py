@@ -2,8 +2,8 @@
 
 Where the command itself is killed, another process ends them and removes the command's scratch folder. That is this
 file, run with nothing but the standard library: ``python processes.py FOLDER LOGS``. It is told the numbers of process
-groups, one a line; where its input ends, the command has, and what is left of both goes. Files outside of the folder
-are put back before, as the logs below LOGS have them (:mod:`harness.put_back`).
+groups, one a line, and 0 at the end; where its input ends before, the command was killed. What is left of both goes.
+Files outside of the folder are put back before, as the logs below LOGS have them (:mod:`harness.put_back`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ class Afterwards:
         """One that is no longer there: its number may become another's."""
         self._tell(-group)
 
+    def over(self) -> None:
+        """The end. What this process has forked may hold the pipe for longer, as the workers of a DataLoader do."""
+        self._tell(0)
+        with suppress(OSError):
+            self._pipe.close()
+
     def _tell(self, number: int) -> None:
         with suppress(OSError):  # somebody ended it
             self._pipe.write(f"{number}\n")
@@ -53,12 +59,12 @@ def afterwards(folder: Path, logs: Path | None = None) -> Iterator[Afterwards]:
     assert process.stdout is not None
     process.wait()  # for the process in between: a script that waits for any child of its own is to see none of ours
     own = os.getpid()
+    told = Afterwards(process.stdin)
     try:
-        yield Afterwards(process.stdin)
+        yield told
     finally:
         if os.getpid() == own:  # and not one that was forked in the block
-            with suppress(OSError):
-                process.stdin.close()
+            told.over()
             process.stdout.read()  # until it has ended
             process.stdout.close()
 
@@ -110,6 +116,8 @@ def main() -> None:
     groups: set[int] = set()
     for line in sys.stdin:
         number = int(line)
+        if not number:
+            break
         groups = groups - {-number} if number < 0 else groups | {number}
     for group in groups:
         end_group(group)

@@ -22,6 +22,7 @@ from harness.report.baseline import BaselinesShown, Compared
 from harness.report.documents import CitationsShown
 from harness.report.terminal import ClaimsShown
 from harness.resume.run import ResumeReport
+from harness.vary.run import VaryReport
 from harness.watch.script import CheckReport
 from harness.watch.scripts import ScriptsReport
 from harness.watch.teaching import TaughtReport
@@ -38,6 +39,7 @@ WRITTEN = {
     "ScriptsReport": "scripts",
     "ResumeReport": "resume",
     "CompareReport": "compare",
+    "VaryReport": "vary",
     "TaughtReport": "tokens",
     "Description": "description",
     "TrainingsReport": "trainings",
@@ -56,7 +58,7 @@ class Schema:
     command: str
     type: Any
     ids: str | None = None
-    """Whose ids are listed: those of checks, losses, causes, or all."""
+    """Whose ids are listed: those of checks, losses, causes, relations, or all."""
 
 
 SCHEMAS = {
@@ -70,6 +72,7 @@ SCHEMAS = {
     ),
     "resume": Schema("harness resume", ResumeReport, "losses"),
     "compare": Schema("harness compare", CompareReport, "causes"),
+    "vary": Schema("harness vary", VaryReport, "relations"),
     "same-training": Schema("harness compare NAME, or --processes", SameTrainingReport),
     "run": Schema("harness run, run.json", RunRecord),
     "documents": Schema("harness documents, documents.json", DocumentsRecord),
@@ -129,6 +132,8 @@ def _keys_of_ids(name: str) -> Sequence[str]:
         "Finding": ("check",),
         "NotLookedAt": ("check",),
         "NotThere": ("checks",),
+        "VaryReport": ("ignored",),
+        "RelationReport": ("relation",),
         "Explained": ("id",),
     }
     of["Difference"] = ("cause",)
@@ -137,6 +142,7 @@ def _keys_of_ids(name: str) -> Sequence[str]:
 
 def _ids(which: str) -> list[str]:
     kinds = {"checks": catalogue.checks, "losses": catalogue.losses, "causes": catalogue.causes}
+    kinds |= {"relations": catalogue.relations}
     return sorted((kinds | {"all": catalogue.faults})[which]())
 
 

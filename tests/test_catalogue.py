@@ -118,7 +118,7 @@ def test_every_check_says_what_it_needs() -> None:
 def test_files_name_the_checks() -> None:
     """A shell's completion does not import them."""
     assert set(catalogue.names()) == {*catalogue.checks(), *catalogue.families()}
-    every = {*catalogue.faults(), *catalogue.families(), "resume", "compare"}
+    every = {*catalogue.faults(), *catalogue.families(), "resume", "compare", "depends", "independent"}
     assert set(catalogue.names(checks_only=False)) == every
 
 

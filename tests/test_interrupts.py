@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from harness import launch
+from harness import launch, processes
 from harness.baseline import sessions
 from harness.baseline.files import locked
 from harness.cli import main
@@ -305,3 +305,20 @@ def test_two_runs_of_one_second_have_folders_of_their_own(monkeypatch: pytest.Mo
         monkeypatch.setattr("os.getpid", lambda pid=pid: pid)
         names.add(run_folder("tiny-plain-42"))
     assert len(names) == 2
+
+
+def test_what_a_script_forked_holds_nothing_up(tmp_path: Path) -> None:
+    """The workers of a DataLoader have the pipe to what cleans up, and live as long as the loader."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    with processes.afterwards(folder):
+        child = os.fork()
+        if not child:
+            signal.alarm(30)  # which ends it, if it is waited for
+            signal.pause()
+    try:
+        assert not folder.exists()
+        assert os.waitpid(child, os.WNOHANG) == (0, 0)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

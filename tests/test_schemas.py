@@ -26,6 +26,7 @@ from tests.baseline.conftest import make_record
 from tests.resume.test_resume import resume, script
 from tests.server import server_of
 from tests.test_record import RECORD
+from tests.vary.test_vary import MUTANTS, edited
 from tests.watch.test_teaching import SCRIPT as TEACHES
 
 ROOT = Path(__file__).parents[1]
@@ -187,6 +188,18 @@ def test_compare_of_scripts(here: Path, pytestconfig: pytest.Config) -> None:
     assert shown(found)
     found["differences"][0]["cause"] = "chance"
     assert not validator("compare").is_valid(found)
+
+
+@pytest.mark.slow
+def test_vary(here: Path, pytestconfig: pytest.Config) -> None:
+    (here / "train.py").write_text(edited(*MUTANTS["independent::of-the-seed"]))
+    command = ("--command", "vary", "--select", "independent", "--json", "-", "train.py")
+    done = server_of(pytestconfig).run(here, *command, program="tests.resume.forked")
+    assert done.status == 0, done.stderr
+    hold("vary", found := json.loads(done.stdout))
+    assert shown(found)
+    found["relations"][0]["relation"] = "depends::on-nothing"
+    assert not validator("vary").is_valid(found)
 
 
 def test_compare_of_records(here: Path) -> None:

@@ -30,6 +30,7 @@ from harness.cli import (
     resume,
     run,
     tokens,
+    vary,
 )
 from harness.cli.options import CANNOT_TRY
 from harness.cli.output import said_what_was_lost, say
@@ -120,6 +121,7 @@ for command in (
     tokens.tokens,
     resume.resume,
     compare.compare,
+    vary.vary,
     report.report,
     doctor.doctor,
     explain.explain,

@@ -25,6 +25,7 @@ from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
 from harness.watch.running import as_main, readable_script, room_on_the_stack, run_as_main
 from harness.watch.session import Session
+from harness.watch.shortening import TrainingShortened
 
 PAUSE = 0.5
 """Seconds after which a rank looks again whether its launcher is there."""
@@ -73,7 +74,8 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
         return Recorder(monitor, recording)
 
     locator = Locator(path)
-    threads = Session(Options((recorder, *others(recording))), locator)
+    shortening = TrainingShortened() if orders.shortened else None
+    threads = Session(Options((recorder, *others(recording)), shortening=shortening), locator)
     main_recorder = recording.recorders[0]
 
     def finish(crashed: str | None, where: str | None = None) -> None:

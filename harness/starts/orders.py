@@ -45,6 +45,10 @@ class Orders:
     most_updates: int | None = None
     """End the script where it makes so many: it would not end by itself, or no more are asked for."""
     keep: Keep | None = None
+    shortened: bool = False
+    """Whether long passes that train are made shorter."""
+    vary: dict[str, Any] | None = None
+    """What :mod:`harness.vary` has changed in it."""
     check: dict[str, Any] | None = None
     """How :mod:`harness.repairs` has it watched: what check_script takes."""
     task: str = "harness.starts.child:record"

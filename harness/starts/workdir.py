@@ -40,6 +40,8 @@ class Command:
     """The working directory, as words of the command line have it."""
     hidden: tuple[str, ...] = ()
     """Patterns of files that are not there for it."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables that are set for it."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ class Workdir:
         """What is set for the script besides."""
         from harness.compat import accelerates_variable
 
-        variables = self._directory.environment() | {"PWD": str(self.folder)}
+        variables = self._directory.environment() | {"PWD": str(self.folder)} | dict(self.command.environment)
         if self.command.processes == 1:
             return variables
         import torch

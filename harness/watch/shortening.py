@@ -53,6 +53,13 @@ class Shortening:
         return rows <= MOST_ROWS_DRAWN and all(_package(each) in DRAWN_FROM for each in _samplers(seen.loader))
 
 
+class TrainingShortened(Shortening):
+    """Passes that train are made shorter, and evaluations are whole."""
+
+    def is_enough(self, seen: Pass, given: int) -> bool:
+        return seen.trains and super().is_enough(seen, given)
+
+
 def _may_be_trained_with(seen: Pass) -> bool:
     """Whether what a pass comes to may decide the training, so that every batch of it is wanted.
 

@@ -30,6 +30,7 @@ from harness.starts import child
 from harness.starts.journal import Journal
 from harness.starts.orders import Orders
 from harness.starts.workdir import Workdir
+from harness.vary import run as vary
 from tests import forks
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -56,8 +57,9 @@ def started(workdir: Workdir, orders: Orders, said: TextIO) -> Iterator[forks.Fo
 
 
 def install() -> None:
-    """From now on starts are forked."""
+    """From now on starts are forked, one after the other."""
     Workdir._started = started  # type: ignore[method-assign, assignment]
+    vary._at_once = lambda: 1
 
 
 def scripts() -> list[dict[str, Any]]:

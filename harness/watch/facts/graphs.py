@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 from weakref import ref
 
@@ -15,8 +14,8 @@ from harness.watch.events import Backward, BackwardBegins, End, Fact, Forward, L
 from harness.watch.facts.parameters import Parameters
 
 ALIVE = 7
-"""Graphs of the latest backward passes that must all be alive: by reasoning, a loop holds up to two of them in its
-variables, and one that keeps a window of losses a few more."""
+"""Graphs of the latest updates that must all be alive: by reasoning, a loop holds up to two of them in its variables,
+and one that keeps a window of losses a few more."""
 
 DEPTH = 32
 """Operations to go back from the differentiated tensor, past what may be kept: the loss that was divided, one of its
@@ -43,7 +42,8 @@ class Graphs(Recogniser):
     makes = (LatestGraphs,)
 
     def begin(self) -> None:
-        self._graphs: deque[ref[_Sentinel]] = deque(maxlen=ALIVE)
+        self._graphs = LatestByKey[int, ref[_Sentinel]](ALIVE)
+        """By the update that a backward pass is towards, the latest: those of one update may need each other's."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         node = event.root.grad_fn
@@ -55,9 +55,10 @@ class Graphs(Recogniser):
         sentinel = _Sentinel()
         metadata: dict[Any, Any] = node.metadata  # type: ignore[assignment]
         metadata["harness: graph"] = sentinel
-        self._graphs.append(ref(sentinel))
+        self._graphs[event.at.update] = ref(sentinel)
         if len(self._graphs) == ALIVE:
-            self.tell(LatestGraphs(all_alive=all(graph() is not None for graph in self._graphs), where=event.where))
+            alive = all(graph() is not None for graph in self._graphs.values())
+            self.tell(LatestGraphs(all_alive=alive, where=event.where))
 
 
 class ForwardsDifferentiated(Fact):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -17,7 +18,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from harness.watch.bounded import FirstByKey, LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Pass, PassEnds, Scored, ScoredInGraph
-from harness.watch.run.rows import are_measured, exact_where_it_lies, largest
+from harness.watch.run.rows import MOST_VALUES, are_measured, exact_where_it_lies, largest
 
 MOST_ROWS = 4096
 """Rows of one evaluation whose identities are kept."""
@@ -108,8 +109,8 @@ class Evaluation(Fact):
     """The same by call, in their order."""
     some_twice: bool = False
     """Whether one of these came twice in a call: rows cannot be told apart by their content."""
-    measured: bool = False
-    """Whether each has numbers that no other row has by chance, however often it comes."""
+    values: Sequence[torch.Tensor] = ()
+    """The numbers of the first of them, by call."""
     sampled: int = 1
     """The most calls with the same rows."""
     asked_before: bool = False
@@ -120,6 +121,12 @@ class Evaluation(Fact):
     """Whether the model was called in eval mode after it, before the next backward pass."""
     of_training_loader: bool = False
     """Whether a model was trained over the same loader before it ended."""
+
+    @cached_property
+    def measured(self) -> bool:
+        """Whether each row has numbers that no other has by chance, however often it comes."""
+        alike = len({(each.shape[1], each.device) for each in self.values}) == 1
+        return alike and are_measured(torch.cat(list(self.values)))
 
     @property
     def repeated(self) -> bool:
@@ -145,7 +152,7 @@ class _Call:
     rows: torch.Tensor | None
     """Their identities, where they lie."""
     scored: bool = False
-    measured: torch.Tensor | None = None
+    values: torch.Tensor | None = None
 
 
 @dataclass(eq=False)
@@ -179,7 +186,9 @@ class _Open:
         if len(self.calls) < MOST_CALLS and self.kept < MOST_ROWS:
             call = _Call(forward.number, None, scored)
             if given is not None and given.dim() > 1 and not given.is_meta:
-                call.rows, call.measured = exact_where_it_lies(given), are_measured(given)
+                call.rows = exact_where_it_lies(given)
+                if self.kept < MOST_VALUES and given.is_floating_point():  # as many rows as numbers of each
+                    call.values = given.detach()[: MOST_VALUES - self.kept].flatten(1)[:, :MOST_VALUES].clone()
                 self.kept += len(given)
             self.calls.append(call)
 
@@ -192,7 +201,6 @@ class _Open:
     def ended(self, alike: int, *, of_training_loader: bool) -> Evaluation:
         """What it came to."""
         rows = self.rows()
-        known = [call.measured for call in self.calls if call.measured is not None]
         asked = Counter(filter(None, rows))
         pairs = zip(self.calls, pairwise(rows), strict=False)
         return Evaluation(
@@ -206,7 +214,7 @@ class _Open:
             rows=frozenset().union(*rows),
             parts=rows,
             some_twice=any(len(set(each)) < len(each) for each in rows),
-            measured=len({each.device for each in known}) == 1 and bool(torch.stack(known).all()),
+            values=[call.values for call in self.calls if call.values is not None],
             sampled=max(asked.values(), default=1),
             asked_before=any(one and one == other and not call.scored for call, (one, other) in pairs),
             alike=alike,

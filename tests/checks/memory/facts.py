@@ -7,5 +7,5 @@ from tests.checks.judging import Case
 
 CASES = [
     Case(GraphsKept, LatestGraphs(all_alive=False), HELD),
-    Case(GraphsKept, LatestGraphs(all_alive=True), "the losses of the last 7 backward passes are all still in memory"),
+    Case(GraphsKept, LatestGraphs(all_alive=True), "the losses of the last 7 updates are all still in memory"),
 ]

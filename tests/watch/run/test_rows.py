@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 from harness.watch.monitor import Monitor
-from harness.watch.run.rows import MOST_VALUES, TrainedRows, blind, exact, numbers
+from harness.watch.run.rows import MOST_VALUES, TrainedRows, are_measured, blind, exact, numbers
 from tests.watch.facts.small import sgd, step
 from tests.watch.run.account import watched
 
@@ -140,3 +140,26 @@ def test_rows_are_found_within_a_list_and_behind_what_all_rows_share() -> None:
 
     (known,) = trained(loop).of.values()
     assert known == set(exact(ROWS))
+
+
+GENERATOR = torch.Generator().manual_seed(0)
+DRAWN = torch.randn(100, 6, generator=GENERATOR)
+WHOLE = torch.randint(0, 9, (100, 6), generator=GENERATOR).float()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [DRAWN, torch.cat([DRAWN, DRAWN[:40]]), torch.cat([DRAWN, WHOLE], 1), (WHOLE / 7 + 0.01).repeat(1, 12)],
+    ids=["of their own", "some come again", "beside whole ones", "many"],
+)
+def test_rows_that_are_measured(rows: torch.Tensor) -> None:
+    assert are_measured(rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [WHOLE, WHOLE / 7, torch.cat([DRAWN[:, :3], WHOLE], 1), DRAWN.long(), DRAWN[:0]],
+    ids=["whole", "of few values", "in too few columns", "whole numbers", "none"],
+)
+def test_rows_that_may_be_alike_by_chance(rows: torch.Tensor) -> None:
+    assert not are_measured(rows)

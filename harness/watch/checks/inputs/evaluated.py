@@ -96,7 +96,7 @@ class EvaluatedOnUnknownTokens(Check):
     words that have ids of their own.
     """
 
-    new_since = "0.3.0"
+    since = "0.3.0"
 
     def judge(self, fact: TokensEvaluated) -> Verdict:
         enough = fact.trained >= MIN_TRAINED and fact.evaluated >= MIN_EVALUATED

@@ -47,8 +47,6 @@ class NothingTaught(Check):
     - https://github.com/huggingface/trl/issues/3927
     """
 
-    new_since = "0.2.0"
-
     def judge(self, fact: RowsWithoutLabel) -> Verdict:
         often = fact.rows >= MIN_ROWS and fact.without > MAX_WITHOUT * fact.rows
         if not fact.empty and not often:

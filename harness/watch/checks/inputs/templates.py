@@ -140,8 +140,6 @@ class StartTwice(Check):
     - https://github.com/huggingface/trl/issues/1400
     """
 
-    new_since = "0.2.0"
-
     def judge(self, fact: StartsDoubled) -> Verdict:
         if fact.twice < MIN_TWICE or fact.twice < MIN_SHARE_TWICE * fact.rows:
             return HELD

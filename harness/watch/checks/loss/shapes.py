@@ -72,7 +72,7 @@ class FlattenedApart(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html
     """
 
-    new_since = "0.3.0"
+    since = "0.3.0"
     needs = "loss of flattened logits and labels"
     in_windows = "first"
 

@@ -26,7 +26,7 @@ class LeftOut(Check):
     parameters that get a gradient at any time, or that no optimizer holds.
     """
 
-    new_since = "0.3.0"
+    since = "0.3.0"
     explains = ("gradients::cut-off",)
 
     def judge(self, fact: LossReaches) -> Verdict:
@@ -86,7 +86,7 @@ class TermOfUntrainedParameters(Check):
     - https://docs.pytorch.org/docs/stable/optim.html
     """
 
-    new_since = "0.3.0"
+    since = "0.3.0"
     explains = ("optimizer::missing-parameters", "parameters::not-registered", "loss::term-always-zero")
 
     def judge(self, fact: TermReaches) -> Verdict:
@@ -149,7 +149,7 @@ class WeightRoundedToZero(Check):
     condition (`if epoch >= start`), one that is above 0 at any time, or a training run that was shortened.
     """
 
-    new_since = "0.3.0"
+    since = "0.3.0"
 
     def judge(self, fact: WeightOfTerm) -> Verdict:
         if fact.rounded is None:

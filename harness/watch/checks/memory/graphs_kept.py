@@ -16,7 +16,7 @@ class GraphsKept(Check):
     Add up loss.item(), or keep loss.detach().
 
     ## When it is right
-    Losses of a few micro-batches that are kept for one backward pass are not reported.
+    Losses that are kept for one update, of its micro-batches or of the steps of an episode, are not reported.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/faq.html
@@ -30,5 +30,5 @@ class GraphsKept(Check):
             return HELD
         return Found(
             expected="losses that are freed after their backward pass",
-            observed=f"the losses of the last {ALIVE} backward passes are all still in memory, with their graphs",
+            observed=f"the losses of the last {ALIVE} updates are all still in memory, with their graphs",
         )

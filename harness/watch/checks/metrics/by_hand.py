@@ -82,7 +82,7 @@ class LabelsOnAnotherScale(Check):
     - https://scikit-learn.org/stable/modules/compose.html (transforming the target in regression)
     """
 
-    new_since = "0.3.0"
+    since = "0.3.0"
 
     def judge(self, fact: LabelsCompared) -> Verdict:
         if fact.labels is None:

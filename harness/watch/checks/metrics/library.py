@@ -120,6 +120,7 @@ class RowsMissingOrRepeated(Check):
     """
 
     formerly = ("metrics::every-row",)
+    explains = ("metrics::of-other-rows",)
 
     def judge(self, fact: Computed) -> Verdict:
         return HELD

@@ -180,7 +180,6 @@ class ReferenceIsThePolicy(Check):
     - https://huggingface.co/docs/trl/dpo_trainer
     """
 
-    new_since = "0.2.0"
     explains = ("loss::constant",)
 
     def judge(self, fact: ReferenceAsked) -> Verdict:

@@ -98,7 +98,7 @@ class CopySharesMemory(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.copy_.html
     """
 
-    new_since = "0.3.0"
+    since = "0.3.0"
 
     def judge(self, fact: CopyFound) -> Verdict:
         if not fact.shares:

@@ -124,7 +124,7 @@ class TokenizerOtherwise(Check):
     - https://huggingface.co/docs/transformers/main_classes/tokenizer
     """
 
-    new_since = "0.3.0"
+    since = "0.3.0"
 
     def judge(self, fact: TokenizerReloaded) -> Verdict:
         if fact.apart is not None:

@@ -67,10 +67,14 @@ class _Asked:
     rows: frozenset[int]
     parts: Sequence[Sequence[int]]
     """By call."""
-    measured: bool
-    """Whether they can be told from one another, however often they come."""
+    first: Evaluation
     rounds: set[int]
     """Updates that had been made: the first two, and the latest."""
+
+    @property
+    def measured(self) -> bool:
+        """Whether they can be told from one another, however often they come."""
+        return self.first.measured
 
     def add(self, evaluation: Evaluation) -> None:
         """Another evaluation; of other rows it is none that this tells anything of."""
@@ -151,7 +155,7 @@ class RowsOfEvaluations(Recogniser):
             self._scored.add(fact.of)
         key = fact.model, fact.where
         if fact.scored and not fact.by_row and not fact.of_training_loader and self._asked.takes(key):
-            self._asked.setdefault(key, _Asked(fact.rows, fact.parts, fact.measured, set())).add(fact)
+            self._asked.setdefault(key, _Asked(fact.rows, fact.parts, fact, set())).add(fact)
 
     def on_pass_begins(self, event: PassBegins) -> None:
         self._look_at_used()
@@ -248,10 +252,11 @@ class RowsOfEvaluations(Recogniser):
         for (model, where), asked in self._asked.items():
             trained, rows = self._trained.of.get(model), len(asked.rows)
             again = len(asked.rounds) > 1
-            unclear = model in self._trained.alike and not asked.measured
-            if not trained or rows < MIN_ROWS or unclear or not again:
+            if not trained or rows < MIN_ROWS or not again:
                 continue
             both = len(asked.rows & trained)
+            if both and model in self._trained.alike and not asked.measured:
+                continue
             some = max(2, CHANCE * rows) <= both < min(rows, len(trained)) and asked.is_one_evaluation(trained)
             if some or not both:
                 self.tell(RowsEvaluated(rows=rows, trained=both, by_content=True, where=where))

@@ -1,0 +1,87 @@
+"""``harness vary``"""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+
+from harness.cli.options import (
+    FOUND,
+    FileOptions,
+    fresh_option,
+    interruptible,
+    json_option,
+    quiet_option,
+    script_arguments,
+)
+from harness.cli.output import Output, echo, say
+
+
+@click.command(
+    short_help="Change what must not matter in a training, and see whether it does.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("--select", multiple=True, metavar="ID|FAMILY", help="Try only these relations.")
+@click.option("--ignore", multiple=True, metavar="ID|FAMILY", help="Do not count what these find.")
+@click.option(
+    "--full", is_flag=True, help="Go through each training pass to its end; long ones are shortened otherwise."
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as with python -m.")
+@fresh_option
+@quiet_option
+@json_option("Also write the report to this file.")
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@interruptible
+def vary(
+    script: str,
+    arguments: tuple[str, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    full: bool,
+    module: bool,
+    fresh: bool,
+    json_file: Path | None,
+    quiet: bool,
+) -> None:
+    """Change one thing that must not matter, and see whether your training or its score is another.
+
+    The script runs in copies of the working directory: twice as it is, then once for each thing that is changed: the
+    batch size and the order of the evaluation, the labels of the held-out rows, Python's hash seed, the number of
+    workers, the folder that an earlier run left; and what must matter: the seed, the labels of the training rows, the
+    learning rate. Where two runs as it is differ already, the relation did not apply.
+
+    \b
+    For example:
+      harness vary train.py --epochs 2
+      harness vary --select depends::on-evaluation-batches train.py
+
+    Exit status: 0 nothing was found (or only warnings), 1 a relation is broken, 2 the script crashed or trained
+    nothing.
+    """
+    out = Output(json_file, quiet)
+    out.check()
+    arguments = script_arguments(script, arguments, module=module)
+
+    from harness.report.vary import outcome_lines
+    from harness.starts.workdir import no_progress
+    from harness.vary.run import vary_script
+
+    report = vary_script(
+        script,
+        arguments,
+        module=module,
+        full=full,
+        select=select,
+        ignore=ignore,
+        hidden=FileOptions(fresh=fresh).hidden(script, arguments, module=module),
+        tell=no_progress if quiet else partial(say, err=True),
+    )
+    if not quiet or report.findings:
+        echo(outcome_lines(report), err=True)
+    out.write_json(json.dumps(report.as_dict(), indent=2))
+    sys.exit(FOUND if report.failed else 0)

@@ -1,0 +1,130 @@
+"""Relation: what must be the same, or another, where one thing of a run is changed.
+
+A relation is one class in one file, ``relations/<family>/<fault>.py``. Its id names the fault that shows where it is
+broken: ``depends::<fault>`` where something changes that must not, ``independent::<fault>`` where nothing does.
+``harness explain depends`` lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from harness.catalogue import RELATIONS, Fault
+from harness.vary.account import LoaderUsed
+from harness.vary.change import Change, Kind
+from harness.vary.differences import Another, Run, numbers_apart, parting, steady
+
+Result = Literal["held", "broken", "did not apply"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a start is made otherwise."""
+
+    change: Change = field(default_factory=Change)
+    arguments: tuple[str, ...] | None = None
+    """Other arguments than the script's own."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    after_another: bool = False
+    """Whether it is made in the folder that an earlier start has left."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a relation."""
+
+    result: Result
+    why: str = ""
+    """Of one that did not apply, why; of one that held, what was seen all the same."""
+    expected: str = ""
+    observed: str = ""
+    where: str | None = None
+    update: int | None = None
+
+
+HELD = Outcome("held")
+
+
+def lacks(why: str) -> Outcome:
+    """It did not apply."""
+    return Outcome("did not apply", why)
+
+
+def broken(expected: str, observed: str, where: str | None = None, update: int | None = None) -> Outcome:
+    return Outcome("broken", "", expected, observed, where, update)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The starts that a relation is judged by."""
+
+    script: str
+    arguments: tuple[str, ...]
+    first: Run
+    """As the script is."""
+    again: Run
+    """The same once more."""
+    text: str = ""
+    """What the script's file says."""
+
+    @property
+    def evaluated(self) -> list[LoaderUsed]:
+        """The DataLoaders that are evaluated with alone."""
+        return [each for each in self.first.account.loaders if each.evaluates and not each.trains]
+
+    @property
+    def trained(self) -> list[LoaderUsed]:
+        return [each for each in self.first.account.loaders if each.trains]
+
+    @property
+    def rows(self) -> int:
+        """Of the largest evaluation."""
+        return max((each.rows for each in self.evaluated), default=0)
+
+    def differs_from_itself(self) -> str | None:
+        """Where two equal starts train otherwise, and what to do; None where they do not."""
+        apart = parting(self.first, self.again)
+        if apart is None:
+            return None
+        return f"two starts as the script is are not the same: {said_of(apart.part)} in update {apart.update}"
+
+    def numbers_apart(self, other: Run) -> Another | Outcome | None:
+        """A number that is another in another start; why that cannot be said; None where all are the same."""
+        same, unsteady = steady(self.first, self.again)
+        if not same and unsteady is not None:
+            one, two = unsteady.name, unsteady.where
+            return lacks(f"two starts as the script is report another {one} ({two}): seed what it draws")
+        if not same:
+            return lacks("the script reports no number that is known as a metric or a loss")
+        return numbers_apart(same, other, self.rows)
+
+
+def said_of(part: str) -> str:
+    """What parts, in words."""
+    return {"contents": "the same rows hold other values", "number of updates": "another number of updates"}.get(
+        part, {"rates": "another learning rate", "losses": "another loss"}.get(part, f"other {part}")
+    )
+
+
+class Relation(Fault, package=RELATIONS):
+    """One thing that must be the same, or another."""
+
+    tries: ClassVar[str]
+    """What is changed, in a few words."""
+    kind: ClassVar[Kind] = "as it is"
+
+    @classmethod
+    def way(cls, tried: Tried) -> Way | str:
+        """How the start is made; why there is none, where it cannot be."""
+        raise NotImplementedError
+
+    @classmethod
+    def judge(cls, tried: Tried, other: Run) -> Outcome:
+        """What the changed start says."""
+        raise NotImplementedError
+
+    @classmethod
+    def of_loaders(cls, loaders: Sequence[LoaderUsed]) -> Way:
+        return Way(Change(cls.kind, tuple(each.number for each in loaders)))

@@ -1,0 +1,1 @@
+"""A run depends on something that must not matter."""

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.vary.differences import Run, parting
+from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks, said_of
+
+
+class OnAnEarlierRun(Relation):
+    """A second run in the folder that the first one left is another training.
+
+    ## Why is this a bug?
+    What the first run left decides what the second one does: a cache of rows that were prepared with other settings, a
+    split that is read instead of made, a file that is appended to. The result belongs to no settings that anybody can
+    see.
+
+    ## What to do
+    Name a cache by what it was made from, or make it anew; write results to a folder of their own for each run.
+
+    ## When it is right
+    A script that goes on from its own checkpoint is not reported: what it went on from is said. `harness resume` tries
+    whether it does so rightly.
+    """
+
+    new_since = "0.4.0"
+    tries = "start it again in the folder that it left"
+
+    @classmethod
+    def way(cls, tried: Tried) -> Way | str:
+        return Way(after_another=True)
+
+    @classmethod
+    def judge(cls, tried: Tried, other: Run) -> Outcome:
+        if (itself := tried.differs_from_itself()) is not None:
+            return lacks(itself)
+        apart = parting(tried.first, other)
+        if apart is None:
+            return HELD
+        written = {Path(each.path).parts[0] for each in tried.first.journal.saves if each.path and each.weights}
+        before = {(each.path, each.where) for each in tried.first.journal.loads}
+        went_on = next(
+            (
+                each
+                for each in other.journal.loads
+                if each.path and (each.path, each.where) not in before and Path(each.path).parts[0] in written
+            ),
+            None,
+        )
+        if went_on is not None:
+            return lacks(f"it goes on from {went_on.path} ({went_on.where}), which harness resume tries")
+        return broken(
+            "the same training in the folder that an earlier run has left",
+            f"{said_of(apart.part)} in update {apart.update} ({apart.what})",
+            apart.where,
+            apart.update,
+        )

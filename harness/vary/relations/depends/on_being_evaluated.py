@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from harness.vary.differences import Run, parting
+from harness.vary.relation import Outcome, Relation, Tried, Way, broken, lacks, said_of
+
+
+class OnBeingEvaluated(Relation):
+    """A training is another because its model was evaluated: it has learned something from the held-out rows.
+
+    ## Why is this a bug?
+    An evaluation looks, and changes nothing. Where a second call of the model in it changes the training that follows,
+    running statistics, observers of ranges, caches or counters of the model take what it is evaluated on for what it is
+    trained on, and the score is of rows that it has seen.
+
+    ## What to do
+    Call `model.eval()` before the evaluation and `model.train()` after it. Let modules of your own change their buffers
+    only `if self.training`.
+
+    ## When it is right
+    Each call is made a second time with its result thrown away and the random numbers put back, so what is random is
+    no reason. A model that is meant to learn from what it is shown at test time is reported.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm1d.html
+    """
+
+    new_since = "0.4.0"
+    kind = "evaluated twice"
+    tries = "ask the model twice in each evaluation"
+
+    @classmethod
+    def way(cls, tried: Tried) -> Way | str:
+        if not any(each.at for each in tried.first.account.said) and not tried.evaluated:
+            return "nothing is evaluated between two updates"
+        return cls.of_loaders(())
+
+    @classmethod
+    def judge(cls, tried: Tried, other: Run) -> Outcome:
+        again = other.account.asked_again
+        if (itself := tried.differs_from_itself()) is not None:
+            return lacks(itself)
+        if not again:
+            return lacks("no call of a model without gradients could be made a second time")
+        apart = parting(tried.first, other)
+        if apart is None:
+            return Outcome("held", f"{again} call{'s' * (again != 1)} made twice")
+        return broken(
+            "the same training when the model is asked twice in each evaluation",
+            f"{said_of(apart.part)} in update {apart.update} ({apart.what})",
+            apart.where,
+            apart.update,
+        )

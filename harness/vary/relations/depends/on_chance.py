@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from harness.vary.differences import Run
+from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+
+
+class OnChance(Relation):
+    """A model that is evaluated says something else for the same rows when it is asked again.
+
+    ## Why is this a bug?
+    The number that the script reports is one of many that it might have reported. Dropout that goes on in an
+    evaluation also makes it worse than the model is, and two models cannot be compared by it.
+
+    ## What to do
+    Call `model.eval()` before the evaluation. Draw augmentation and noise only `if self.training`.
+
+    ## When it is right
+    Models that sample on purpose: variational autoencoders, policies, dropout as an estimate of uncertainty.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.Dropout.html
+    """
+
+    new_since = "0.4.0"
+    severity = "warning"
+    kind = "evaluated twice"
+    tries = "ask the model twice in each evaluation"
+
+    @classmethod
+    def way(cls, tried: Tried) -> Way | str:
+        return cls.of_loaders(()) if tried.evaluated else "no DataLoader is used for evaluations alone"
+
+    @classmethod
+    def judge(cls, tried: Tried, other: Run) -> Outcome:
+        account = other.account
+        if not account.asked_again:
+            return lacks("no call of a model without gradients could be made a second time")
+        if not account.otherwise:
+            return HELD
+        return broken(
+            "a model that says the same for the same rows",
+            f"{account.otherwise} of {account.asked_again} calls say something else when they are made again",
+            account.otherwise_at,
+        )

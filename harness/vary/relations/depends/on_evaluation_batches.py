@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from harness.vary.change import other_size
+from harness.vary.differences import Another, Run
+from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken
+
+
+class OnEvaluationBatches(Relation):
+    """With batches of another size, an evaluation of the same model on the same rows reports another number.
+
+    ## Why is this a bug?
+    The batch size of an evaluation decides how fast it is, and nothing else. Where the reported number follows it, the
+    number is not one of the rows: it is of the last batch, a mean of batches that do not count equally, or of a model
+    whose answer for a row depends on the other rows of its batch.
+
+    ## What to do
+    Add up hits (or losses times rows) over the batches and divide once, by the number of rows. Call `model.eval()`, and
+    take softmax and argmax over the classes.
+
+    ## When it is right
+    Differences below half a standard error of the number are not reported: other rows would change it far more. A loss
+    whose value for a row depends on the other rows of its batch, as a contrastive one does, has no other value.
+
+    ## References
+    - https://github.com/huggingface/transformers/issues/26498
+    """
+
+    new_since = "0.4.0"
+    kind = "evaluation batches"
+    tries = "evaluate in batches of another size"
+
+    @classmethod
+    def way(cls, tried: Tried) -> Way | str:
+        if not tried.evaluated:
+            return "no DataLoader is used for evaluations alone"
+        loaders = [each for each in tried.evaluated if each.size is not None and each.batches > 1]
+        return cls.of_loaders(loaders) if loaders else "each evaluation is one batch, or the script makes its batches"
+
+    @classmethod
+    def judge(cls, tried: Tried, other: Run) -> Outcome:
+        apart = tried.numbers_apart(other)
+        if not isinstance(apart, Another):
+            return apart or HELD
+        changed = next(each for each in tried.evaluated if each.size is not None and each.batches > 1)
+        sizes = changed.size or 1, other_size(changed.size or 1)
+        return broken(
+            f"the same {apart.name} with batches of {sizes[1]} rows as with {sizes[0]}, {apart.one.value:g}",
+            f"{apart.name} {apart.other.value:g}",
+            apart.one.where,
+        )

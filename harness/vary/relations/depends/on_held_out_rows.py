@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from harness.vary.differences import Run, parting
+from harness.vary.relation import Outcome, Relation, Tried, Way, broken, lacks, said_of
+
+
+class OnHeldOutRows(Relation):
+    """With other labels on the held-out rows, the model is trained to other weights.
+
+    ## Why is this a bug?
+    What the labels of held-out rows change in the training, the model has learned from them. Its score on them is then
+    no estimate of how it does on new rows.
+
+    ## What to do
+    Find what the update takes from the evaluation: a loss of held-out rows that is differentiated, statistics or
+    weights of classes that are counted over all rows, a batch that both loops share.
+
+    ## When it is right
+    A learning rate that falls when the score stops rising, and early stopping, are choices by the held-out rows. They
+    are said, and not reported as a fault: keep other rows for the score that you publish.
+    """
+
+    new_since = "0.4.0"
+    kind = "held-out labels"
+    tries = "exchange the labels of held-out rows"
+
+    @classmethod
+    def way(cls, tried: Tried) -> Way | str:
+        loaders = [each for each in tried.evaluated if each.exchangeable]
+        return cls.of_loaders(loaders) if loaders else "no batch of an evaluation has labels that are known as such"
+
+    @classmethod
+    def judge(cls, tried: Tried, other: Run) -> Outcome:
+        if (itself := tried.differs_from_itself()) is not None:
+            return lacks(itself)
+        if not other.account.exchanged:
+            return lacks("all labels of a batch are the same")
+        apart = parting(tried.first, other)
+        if apart is None:
+            return Outcome("held")
+        if apart.part in ("rates", "number of updates"):
+            same = "; it reports its score on the same rows" * (len(tried.evaluated) == 1)
+            which = "when it stops" if apart.part == "number of updates" else "its learning rate"
+            return Outcome("held", f"the script chooses {which} by the held-out rows (update {apart.update}){same}")
+        return broken(
+            "the same weights with other labels on the held-out rows",
+            f"{said_of(apart.part)} in update {apart.update} ({apart.what})",
+            apart.where,
+            apart.update,
+        )

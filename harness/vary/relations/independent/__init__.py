@@ -1,0 +1,1 @@
+"""A run does not depend on something that must matter."""

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from harness.vary.differences import Run, are_equal, steady
+from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+
+SHARE = 0.1
+"""Of the labels that became others, with which any score of theirs is another."""
+
+
+class OfHeldOutRows(Relation):
+    """With other labels on the held-out rows, every number that the script reports is the same.
+
+    ## Why is this a bug?
+    A score says how well a model's answers fit the labels. With labels of other rows it must fall. Where it does not,
+    something else is scored: the training rows, a copy, predictions against themselves, or the evaluation before.
+
+    ## What to do
+    Look which labels the metric is given, and which rows the model was asked about.
+
+    ## When it is right
+    A script that takes the labels of its evaluation from elsewhere than from the loader's batches, or that reports no
+    score of these rows.
+    """
+
+    new_since = "0.4.0"
+    kind = "held-out labels"
+    tries = "exchange the labels of held-out rows"
+
+    @classmethod
+    def way(cls, tried: Tried) -> Way | str:
+        loaders = [each for each in tried.evaluated if each.exchangeable]
+        return cls.of_loaders(loaders) if loaders else "no batch of an evaluation has labels that are known as such"
+
+    @classmethod
+    def judge(cls, tried: Tried, other: Run) -> Outcome:
+        account, (same, _) = other.account, steady(tried.first, tried.again)
+        scores = {key: each for key, each in same.items() if "train" not in each.name}
+        if not scores:
+            return lacks("the script reports no number of an evaluation that is the same in two equal starts")
+        if account.exchanged < SHARE * account.labels:
+            return lacks(f"only {account.exchanged} of {account.labels} labels became others: most are alike")
+        if not are_equal(scores, other):
+            return HELD
+        name, series = next((each.name, each) for each in scores.values())
+        return broken(
+            f"another {name} with other labels on {account.exchanged} of {account.labels} held-out rows",
+            f"the same, {series.said[-1].value:g}, as all numbers are",
+            series.where,
+        )

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import re
+
+from harness.vary.differences import Run, parting
+from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken
+
+ARGUMENT = re.compile(r"^(?:--?)?(?:[\w.-]*[._-])?seed$")
+DECLARED = re.compile(r"""["'](--?seed)["']""")
+
+OTHER = "4242"
+
+
+class OfTheSeed(Relation):
+    """With another seed among its arguments, the script trains exactly the same.
+
+    ## Why is this a bug?
+    A seed that is an argument is there to be changed: to see by how much results vary, or to average over runs. Where
+    it has no effect, the runs are one run, and their spread of 0 says nothing.
+
+    ## What to do
+    Use the argument wherever random numbers are seeded, before the model is made, and leave out fixed seeds.
+
+    ## When it is right
+    A training that draws nothing at random: rows in a fixed order, weights from a checkpoint, no dropout.
+    """
+
+    new_since = "0.4.0"
+    severity = "warning"
+    tries = "give it another seed"
+
+    @classmethod
+    def way(cls, tried: Tried) -> Way | str:
+        words = list(tried.arguments)
+        for place, word in enumerate(words):
+            name, sign, value = word.partition("=")
+            if ARGUMENT.match(name) and sign and value.isdigit():
+                words[place] = f"{name}={int(value) + 1}"
+                return Way(arguments=tuple(words))
+            following = words[place + 1] if place + 1 < len(words) else ""
+            if ARGUMENT.match(word) and word.startswith("-") and following.isdigit():
+                words[place + 1] = str(int(following) + 1)
+                return Way(arguments=tuple(words))
+        if (declared := DECLARED.search(tried.text)) is not None:
+            return Way(arguments=(*words, declared[1], OTHER))
+        return "no argument of the script is its seed"
+
+    @classmethod
+    def judge(cls, tried: Tried, other: Run) -> Outcome:
+        if parting(tried.first, other) is not None:
+            return HELD
+        return broken(
+            "other weights or another order of the rows with another seed",
+            f"the same {len(other.journal.updates)} updates, bit for bit",
+            tried.first.journal.updates[0].where,
+            1,
+        )

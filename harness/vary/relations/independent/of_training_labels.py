@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from harness.vary.chance import majority
+from harness.vary.differences import Run, as_share, score, steady
+from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+
+
+class OfTrainingLabels(Relation):
+    """A model that was trained on the labels of other rows scores nearly as well as with its own.
+
+    ## Why is this a bug?
+    Labels of other rows teach nothing but how frequent each class is. A model that still scores well has its score from
+    elsewhere: the metric compares a thing with itself, another model is scored, or the weights come from somewhere else
+    than from this training.
+
+    ## What to do
+    Compare the predictions with labels that come from the data alone, and evaluate the model that is trained.
+
+    ## When it is right
+    A model that scores well before it is trained, or whose score is of what it learned without labels. Labels are
+    exchanged in the batches: a column of the inputs that is made from the label is not seen so.
+
+    ## References
+    - https://arxiv.org/abs/1611.03530
+    """
+
+    new_since = "0.4.0"
+    kind = "training labels"
+    tries = "exchange the labels of training rows"
+
+    @classmethod
+    def way(cls, tried: Tried) -> Way | str:
+        if not tried.trained:
+            return "no DataLoader is trained with"
+        base = majority(tried)
+        return base if isinstance(base, str) else cls.of_loaders(tried.trained)
+
+    @classmethod
+    def judge(cls, tried: Tried, other: Run) -> Outcome:
+        base = majority(tried)
+        if isinstance(base, str):
+            return lacks(base)
+        if not other.account.exchanged:
+            return lacks("no batch of the training has labels that are known as such")
+        before = score(steady(tried.first, tried.again)[0].values())
+        after = score(steady(other, other)[0].values())
+        if before is None or after is None:
+            return lacks("the script reports no accuracy")
+        if as_share(after) < max(base.clearly, (as_share(before) + base.share) / 2):
+            return HELD
+        return broken(
+            f"{after.name} near {base.share:.3g}, the share of the most frequent class, with labels of other rows",
+            f"{after.value:g}, beside {before.value:g} with its own",
+            after.where,
+        )
