@@ -89,6 +89,9 @@ class Account:
     otherwise: int = 0
     """Of these, those that then said something else, as other random numbers were drawn."""
     otherwise_at: str | None = None
+    fit: float | None = None
+    """How well what models said fits the labels of the evaluated batches, in a number that is another where the labels
+    are exchanged among rows that get other answers; None where the two cannot be held beside each other."""
 
     @classmethod
     def read(cls, folder: str) -> Account:
@@ -128,6 +131,7 @@ class Accountant(OutcomeListener):
         self._again = self._otherwise = 0
         self._otherwise_at: str | None = None
         self._rates: list[Any] = []
+        self._fit: float | None = None
 
     def account(self) -> Account:
         used = tuple(self._of(number, used) for number, used in sorted(self._used.items()))
@@ -141,6 +145,7 @@ class Accountant(OutcomeListener):
             asked_again=self._again,
             otherwise=self._otherwise,
             otherwise_at=self._otherwise_at,
+            fit=self._fit,
         )
 
     def write(self, folder: str) -> None:
@@ -190,6 +195,9 @@ class Accountant(OutcomeListener):
         self._gave = {each.data_ptr() for each in event.outputs} - {0}
         if event.batch is not None and (used := self._use(event.batch.of.loader)) is not None:
             self._count(used, event.batch)
+            found = label_of(event.batch.data)
+            fits = None if found is None or event.logits is None else _fit(event.logits, found[1])
+            self._fit = self._fit if fits is None else (self._fit or 0.0) + fits
         if self._change.kind == "evaluated twice":
             self._ask_again(event)
 
@@ -231,6 +239,16 @@ class Accountant(OutcomeListener):
         for group, rate in zip(event.optimizer.param_groups, rates, strict=False):
             if rate is not None:
                 group["lr"] = rate
+
+
+def _fit(said: torch.Tensor, labels: torch.Tensor) -> float | None:
+    """Hits, or the sum of the products where there is one answer for a row."""
+    labels = labels.to(said.device)
+    if said.shape[:1] + said.shape[2:] == labels.shape and said.dim() > 1 and not labels.is_floating_point():
+        return float((said.argmax(1) == labels).sum())
+    if said.numel() == labels.numel():
+        return float(said.reshape(-1).double() @ labels.reshape(-1).double())
+    return None
 
 
 _NONE = object()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from harness.vary.differences import Run, are_equal, steady
+from harness.vary.differences import RATES, Run, are_equal, steady
 from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
 
 SHARE = 0.1
@@ -41,9 +41,14 @@ class OfHeldOutRows(Relation):
             return lacks(f"only {account.exchanged} of {account.labels} labels became others: most are alike")
         if not are_equal(scores, other):
             return HELD
-        name, series = next((each.name, each) for each in scores.values())
+        fits = tried.first.account.fit, account.fit
+        if None in fits:
+            return lacks("what the model says cannot be held beside the labels of the batches")
+        if fits[0] == fits[1]:
+            return lacks("what the model says fits the other labels as well: it says the same of all rows, perhaps")
+        series = max(scores.values(), key=lambda each: (each.said[-1].kind in RATES, each.said[-1].at))
         return broken(
-            f"another {name} with other labels on {account.exchanged} of {account.labels} held-out rows",
+            f"another {series.name} with other labels on {account.exchanged} of {account.labels} held-out rows",
             f"the same, {series.said[-1].value:g}, as all numbers are",
             series.where,
         )
