@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harness.recipe import Recipe
     from harness.record import RunRecord
     from harness.resume.run import ResumeReport
+    from harness.vary.run import VaryReport
 
 MARKERS = {
     "gpu": "needs a CUDA device; skipped where there is none",
@@ -153,6 +154,8 @@ class Trainings(pytest.File):
             for way in each.same_as:
                 name = f"{each.name}[same as {way}]"
                 yield TrainingWay.from_parent(self, name=name, training=each, way=way, folder=folder)
+            if each.vary:
+                yield TrainingVaried.from_parent(self, name=f"{each.name}[vary]", training=each, folder=folder)
 
 
 class TrainingSection(pytest.Item):
@@ -221,6 +224,35 @@ class TrainingWay(pytest.Item):
             pytest.fail("\n".join(same_training_lines(report)), pytrace=False)
         if way.not_judged:
             pytest.skip("; ".join(way.not_judged))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, self.name
+
+
+class TrainingVaried(pytest.Item):
+    """The relations of ``harness vary``: it passes where none of them is broken for a training."""
+
+    def __init__(self, *, training: Any, folder: Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.training, self.folder = training, folder
+
+    def runtest(self) -> None:
+        from harness.errors import CannotTry
+        from harness.files import working_in
+        from harness.report.vary import outcome_lines
+        from harness.vary.run import vary_script
+
+        module = self.training.command[0] == "-m"
+        script, *arguments = self.training.command[module:]
+        try:
+            with working_in(self.folder):
+                report = vary_script(script, arguments, module=module)
+        except CannotTry as error:
+            pytest.fail(f"harness: {error}", pytrace=False)
+        if report.findings:
+            pytest.fail("\n".join(outcome_lines(report)), pytrace=False)
+        if not report.applied:
+            pytest.skip("no relation could be tried")
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, self.name
@@ -642,6 +674,30 @@ def harness_resume() -> Callable[..., ResumeReport]:
 
 
 @pytest.fixture
+def harness_vary() -> Callable[..., VaryReport]:
+    """``vary("train.py", ["--epochs", "2"])`` changes what must not matter, and fails where something follows it.
+
+    Further arguments are those of :func:`harness.vary.run.vary_script`; it returns the report.
+    """
+
+    def must_not_matter(script: str, args: Sequence[str] = (), **options: Any) -> VaryReport:
+        __tracebackhide__ = True
+        from harness.errors import CannotTry
+        from harness.report.vary import outcome_lines
+        from harness.vary.run import vary_script
+
+        try:
+            report = vary_script(script, args, **options)
+        except CannotTry as error:
+            raise _failure(error) from None
+        if report.findings:
+            pytest.fail("\n".join(outcome_lines(report)), pytrace=False)
+        return report
+
+    return must_not_matter
+
+
+@pytest.fixture
 def harness_training(pytestconfig: pytest.Config) -> Callable[[str], None]:
     """``training("sft")`` runs that script of ``[[tool.harness.training]]``, and fails where its baseline says another
     thing."""
@@ -682,6 +738,7 @@ SHORT_NAMES = {
     "baseline": harness_baseline,
     "watch": harness_watch,
     "resume": harness_resume,
+    "vary": harness_vary,
     "taught": harness_taught,
     "training": harness_training,
 }

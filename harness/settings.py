@@ -81,6 +81,8 @@ class Training:
     """SCRIPT or -m MODULE, and its arguments."""
     same_as: Sequence[Way] = ()
     """The ways to start it in which it is the same training."""
+    vary: bool = False
+    """Whether the relations of ``harness vary`` have to hold for it."""
 
 
 @dataclass(frozen=True)
@@ -161,10 +163,10 @@ def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
         raise CannotTry(f"{file}: write [[tool.harness.training]] with two brackets: there may be several")
     found: dict[str, Training] = {}
     for entry in entries:
-        if not isinstance(entry, dict) or {*entry} - {"same-as"} != {"name", "script"}:
+        if not isinstance(entry, dict) or {*entry} - {"same-as", "vary"} != {"name", "script"}:
             raise CannotTry(
-                f"{file}: an entry of [[tool.harness.training]] has a name and a script, and may have same-as; found "
-                f"{entry!r}"
+                f"{file}: an entry of [[tool.harness.training]] has a name and a script, and may have same-as and vary"
+                f"; found {entry!r}"
             )
         name, script = entry["name"], entry["script"]
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or name in found:
@@ -177,8 +179,11 @@ def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
         ways = entry.get("same-as", [])
         if not isinstance(ways, list) or not all(isinstance(each, str) for each in ways):
             raise CannotTry(f"{file}: same-as of training {name} is a list of arguments; found {ways!r}")
+        vary = entry.get("vary", False)
+        if not isinstance(vary, bool):
+            raise CannotTry(f"{file}: vary of training {name} is true or false; found {vary!r}")
         command = _command(file, script, f"training {name}")
-        found[name] = Training(name, command, [_way(file, each, name) for each in ways])
+        found[name] = Training(name, command, [_way(file, each, name) for each in ways], vary)
     return file.parent, list(found.values())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import filelock  # noqa: F401
 import pytest
@@ -17,6 +18,7 @@ from harness.recipe import RECIPES, Recipe
 from harness.resume import run as resume_run
 from harness.sources import hub
 from harness.stages import CHECKS, Run, columns
+from harness.vary import run as vary_run
 from scripts import corpus
 
 pytest_plugins = ["pytester"]
@@ -370,6 +372,28 @@ def test_the_fixture_watch(pytester: pytest.Pytester, monkeypatch: pytest.Monkey
     )
     result.stdout.no_fnmatch_line("*harness/watch/__init__.py*")
     result.stdout.no_fnmatch_line("*contextlib*")
+
+
+def test_the_fixture_vary(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    def vary(script: str, arguments: Sequence[str] = (), *, select: Sequence[str] = ()) -> vary_run.VaryReport:
+        found = Finding("the same", "another", "look", check="depends::on-workers", message="It is another.")
+        report = vary_run.VaryReport(script, seconds={"one start": 1.0, "in all": 3.0})
+        report.findings = [found] if select else []
+        return report
+
+    monkeypatch.setattr(vary_run, "vary_script", vary)
+    pytester.makepyfile(
+        """
+        def test_holds(vary):
+            assert vary("train.py", ["--epochs", "1"]).script == "train.py"
+
+        def test_is_broken(vary):
+            vary("train.py", select=["depends"])
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*depends::on-workers: It is another.*"])
 
 
 def test_the_fixture_resume(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

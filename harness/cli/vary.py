@@ -12,13 +12,14 @@ import click
 from harness.cli.options import (
     FOUND,
     FileOptions,
+    format_option,
     fresh_option,
     interruptible,
     json_option,
     quiet_option,
     script_arguments,
 )
-from harness.cli.output import Output, echo, say
+from harness.cli.output import Format, Output, echo, say
 
 
 @click.command(
@@ -34,6 +35,7 @@ from harness.cli.output import Output, echo, say
 @fresh_option
 @quiet_option
 @json_option("Also write the report to this file.")
+@format_option
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @interruptible
@@ -46,6 +48,7 @@ def vary(
     module: bool,
     fresh: bool,
     json_file: Path | None,
+    format_: Format,
     quiet: bool,
 ) -> None:
     """Change one thing that must not matter, and see whether your training or its score is another.
@@ -63,10 +66,11 @@ def vary(
     Exit status: 0 nothing was found (or only warnings), 1 a relation is broken, 2 the script crashed or trained
     nothing.
     """
-    out = Output(json_file, quiet)
+    out = Output(json_file, quiet, format=format_)
     out.check()
     arguments = script_arguments(script, arguments, module=module)
 
+    from harness.report import log
     from harness.report.vary import outcome_lines
     from harness.starts.workdir import no_progress
     from harness.vary.run import vary_script
@@ -83,5 +87,5 @@ def vary(
     )
     if not quiet or report.findings:
         echo(outcome_lines(report), err=True)
-    out.write_json(json.dumps(report.as_dict(), indent=2))
+    out.write(json.dumps(report.as_dict(), indent=2), log.of_vary(report))
     sys.exit(FOUND if report.failed else 0)

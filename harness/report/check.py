@@ -39,6 +39,8 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
     if report.updates or report.crashed is None:
         yield f"  {_looked_at(report)}"
         yield from (f"  {what:<{WIDEST}}{said}" for what, said in report.did.items())
+        if "metrics" in _blind(report) and not report.did.get("scored", "nothing").startswith("nothing"):
+            yield f"  harness vary {report.script} tries whether the score depends on what must not matter"
     if verbose:
         yield from (f"    passed: {check}" for check in report.held)
         yield from (f"    did not apply: {', '.join(each.checks)}: {each.why}" for each in report.did_not_apply)
@@ -123,10 +125,15 @@ def _looked_at(report: CheckReport) -> str:
     if others:
         shown.append(f"other reasons: {others}")
     without = f"{sum(number for number, _ in reasons)} did not apply"
-    looked = {_family(each) for each in (*report.held, *report.ignored, *(found.check for found in report.findings))}
-    blind = sorted({_family(check) for each in report.did_not_apply for check in each.checks} - looked)
+    blind = _blind(report)
     all_of = f", among them all of {', '.join(blind)}" if blind else ""
     return f"{held}; {without}{all_of} ({', '.join(shown)})"
+
+
+def _blind(report: CheckReport) -> list[str]:
+    """The families of which no check applied."""
+    looked = {_family(each) for each in (*report.held, *report.ignored, *(found.check for found in report.findings))}
+    return sorted({_family(check) for each in report.did_not_apply for check in each.checks} - looked)
 
 
 def _family(check: str) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.matrix import Change
     from harness.record import BlockRecord, DocumentsRecord, RunRecord
     from harness.resume.run import ResumeReport
+    from harness.vary.run import VaryReport
     from harness.watch.script import CheckReport
     from harness.watch.scripts import ScriptsReport
 
@@ -89,6 +90,11 @@ def of_checks(report: ScriptsReport) -> Log:
 def of_resume(report: ResumeReport) -> Log:
     """Of ``harness resume SCRIPT``."""
     return Log(f"resume {report.script}", of_findings(report.findings), [[]])
+
+
+def of_vary(report: VaryReport) -> Log:
+    """Of ``harness vary SCRIPT``."""
+    return Log(f"vary {report.script}", of_findings(report.findings), [[]])
 
 
 def of_run(record: RunRecord) -> Log:

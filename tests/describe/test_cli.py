@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,12 @@ from harness.baseline import same_training, trainings
 from harness.cli import main
 from harness.describe.page import Description
 from harness.errors import CannotTry
+from harness.findings import Finding
 from harness.settings import Training, Way
 from harness.settings import trainings as named
+from harness.vary import run as vary_run
+from harness.vary.relation import Result
+from harness.vary.run import RelationReport, VaryReport
 from tests.baseline.test_trainings import LINES, run
 from tests.server import server_of
 
@@ -111,6 +115,7 @@ def test_what_cannot_be_described(
         (PROJECT + 'same-as = "-x"\n', "same-as of training small is a list of arguments"),
         (PROJECT + 'same-as = ["--processes 1"]\n', "--processes takes a number from 2 on"),
         (PROJECT + 'same-as = ["\'"]\n', 'same-as of training small: "\'" cannot be read'),
+        (PROJECT + 'vary = "all"\n', "vary of training small is true or false; found 'all'"),
         ('[tool.harness.training]\nname = "a"\nscript = "t.py"\n', "with two brackets"),
         (PROJECT + PROJECT.replace("[tool.harness]\n", ""), "no other's; found 'small'"),
     ],
@@ -250,6 +255,28 @@ def test_pytest_has_a_test_for_each_way(in_other_ways: Path, pytester: pytest.Py
     result.stdout.fnmatch_lines(
         ["*small[[]same as --batch 4 --accumulate 2]*", "*loss of update 1: 0.7 -> 1.4, 2 times*"]
     )
+
+
+BROKEN = Finding("the same", "another", "look", "train.py:1", check="depends::on-workers", message="It is another.")
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"), [("held", "passed"), ("broken", "failed"), ("did not apply", "skipped")]
+)
+def test_pytest_varies_a_training(
+    result: Result, outcome: str, project: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def vary_script(script: str, arguments: Sequence[str], *, module: bool) -> VaryReport:
+        assert (Path.cwd(), script, module) == (project, "train.py", False)
+        findings = [BROKEN] if result == "broken" else []
+        relations = [RelationReport("depends::on-workers", "with workers", result)]
+        return VaryReport(script, 8, relations=relations, findings=findings, seconds={"one start": 1.0, "in all": 3.0})
+
+    monkeypatch.setattr(vary_run, "vary_script", vary_script)
+    (project / "pyproject.toml").write_text(f"{PROJECT}vary = true\n")
+    done = pytests(pytester, "--harness-training", "-k", "vary")
+    done.assert_outcomes(**{outcome: 1, "deselected": 1 + len(trainings.sections())})
+    assert ("depends::on-workers: It is another." in done.stdout.str()) == (result == "broken")
 
 
 @pytest.mark.parametrize(
