@@ -16,7 +16,7 @@ from harness.torch_objects import held_by, unchanged_random_state
 from harness.vary.change import Change, Loaders, label_of
 from harness.watch.bounded import First
 from harness.watch.bus import OutcomeListener
-from harness.watch.events import Batch, Forward, LoaderMade, Reported, Seeded, Step, StepBegins
+from harness.watch.events import Batch, Forward, LoaderMade, Reported, Seeded, Step, StepBegins, TrainerMade
 from harness.watch.facts.datasets import length
 from harness.watch.facts.reported_numbers import kind_of, numbers_in
 from harness.watch.monitor import Monitor
@@ -89,6 +89,8 @@ class Account:
     otherwise: int = 0
     """Of these, those that then said something else, as other random numbers were drawn."""
     otherwise_at: str | None = None
+    has_trainer: bool = False
+    """Whether it made a Trainer of transformers."""
     fit: float | None = None
     """How well what models said fits the labels of the evaluated batches, in a number that is another where the labels
     are exchanged among rows that get other answers; None where the two cannot be held beside each other."""
@@ -132,6 +134,7 @@ class Accountant(OutcomeListener):
         self._otherwise_at: str | None = None
         self._rates: list[Any] = []
         self._fit: float | None = None
+        self._has_trainer = False
 
     def account(self) -> Account:
         used = tuple(self._of(number, used) for number, used in sorted(self._used.items()))
@@ -145,6 +148,7 @@ class Accountant(OutcomeListener):
             asked_again=self._again,
             otherwise=self._otherwise,
             otherwise_at=self._otherwise_at,
+            has_trainer=self._has_trainer,
             fit=self._fit,
         )
 
@@ -178,6 +182,9 @@ class Accountant(OutcomeListener):
     def on_seeded(self, event: Seeded) -> None:
         if event.where is not None:
             self._seeded[event.library] = None
+
+    def on_trainer_made(self, event: TrainerMade) -> None:
+        self._has_trainer = True
 
     def on_reported(self, event: Reported) -> None:
         for each in numbers_in(event.text):

@@ -7,6 +7,7 @@ broken: ``depends::<fault>`` where something changes that must not, ``independen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -45,6 +46,10 @@ class Outcome:
 
 
 HELD = Outcome("held")
+
+TRAINERS_LOSS = re.compile(r"(^|[ _/])(eval|test|validation)[ _/]loss$")
+"""What Trainer of transformers calls the loss of an evaluation: the mean of its batches' means, the last one's, too
+(docs/faults.md), which is no fault of the script's."""
 
 
 def lacks(why: str) -> Outcome:
@@ -98,7 +103,15 @@ class Tried:
             return lacks(f"two starts as the script is report another {one} ({two}): seed what it draws")
         if not same:
             return lacks("the script reports no number that is known as a metric or a loss")
-        return numbers_apart(same, other, self.rows)
+        of_trainer = {
+            key: each
+            for key, each in same.items()
+            if self.first.account.has_trainer and TRAINERS_LOSS.search(each.name)
+        }
+        apart = numbers_apart({key: each for key, each in same.items() if key not in of_trainer}, other, self.rows)
+        if apart is None and (loss := numbers_apart(of_trainer, other, self.rows)) is not None:
+            return Outcome("held", f"but for Trainer's own {loss.name}, in which all batches count alike")
+        return apart
 
 
 def said_of(part: str) -> str:

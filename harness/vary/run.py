@@ -228,16 +228,15 @@ class _Starts:
             finally:
                 workdir.remove()
 
+        pool = ThreadPoolExecutor(self._at_once)
         try:
-            with ThreadPoolExecutor(self._at_once) as pool:
-                for left, (each, other) in zip(
-                    range(len(ways) - 1, -1, -1), zip(ways, pool.map(run, ways), strict=True), strict=True
-                ):
-                    time_left = -(-left // self._at_once) * self._seconds
-                    about = f"; about {time_left:.0f} s left" * (left > 0)
-                    tell(f"{relations[each[1][0]].tries}: {other.seconds:.0f} s{about}")
-                    yield each, other
+            for made, (each, other) in enumerate(zip(ways, pool.map(run, ways), strict=True), start=1):
+                seconds_left = -(-(len(ways) - made) // self._at_once) * self._seconds
+                about = f"; about {seconds_left:.0f} s left" * (made < len(ways))
+                tell(f"{relations[each[1][0]].tries}: {other.seconds:.0f} s{about}")
+                yield each, other
         finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # starts that go on are ended with the scratch folder
             kept.remove()
 
     def _workdir(self, command: Command) -> Workdir:
