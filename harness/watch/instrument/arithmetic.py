@@ -140,7 +140,8 @@ def _combined(threads: Session, sign: str) -> Look:
             return
         if is_traced():
             return
-        if sign == "*" and type(other) is torch.Tensor and one.dim() + other.dim() == 3 and _meet_all(one, other, value):
+        tensors = sign == "*" and type(other) is torch.Tensor
+        if tensors and one.dim() + other.dim() == 3 and _meet_all(one, other, value):
             _tell_pairing(threads, sign, one, other)  # of a column and a row: of others nobody asks
         elif value.dim() == 0 or (sign == "*" and type(other) in (int, float) and other == 0):
             _tell(threads, sign, one, other, value)
