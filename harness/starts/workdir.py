@@ -119,24 +119,9 @@ class Workdir:
         Raises:
             CannotTry: it crashes, or nothing is trained.
         """
-        script = self.command.script
         start = self.start(self.orders(**orders))
         self.remove()
-        for journal in start.journals:
-            if journal.end is None or journal.end.crashed is not None:
-                said = start.said.strip() if journal.end is None else str(journal.end.crashed)
-                if "environment variable RANK expected" in said and self.command.processes == 1:
-                    raise CannotTry(f"{script} is to be started by torchrun (RANK is not set): {launched}")
-                raise CannotTry(f"{script} crashes:\n{said or 'it ended without a word'}")
-            if journal.end.failed is not None:
-                raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
-            if not journal.updates and (read := next((each.path for each in journal.loads if each.path), None)):
-                raise CannotTry(
-                    f"{script} made no update: it read {read}, which may be of a finished run; --fresh hides what the "
-                    "script saved, so that it starts from the beginning"
-                )
-            if not journal.updates:
-                raise CannotTry(f"{script} made no optimizer step in this process, {idle}")
+        must_train(start, self.command, launched=launched, idle=idle)
         return start
 
     def remove(self) -> None:
@@ -209,6 +194,34 @@ def _end_ranks(orders: Orders) -> None:
         end_group(pid)
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
+
+
+def must_train(start: Start, command: Command, *, launched: str, idle: str) -> None:
+    """Whether a script ran to its end and trained something.
+
+    Args:
+        launched: what to do with a script that a launcher is to start.
+        idle: what follows where a script makes no update.
+
+    Raises:
+        CannotTry: it crashed, could not be recorded, or nothing was trained.
+    """
+    script = command.script
+    for journal in start.journals:
+        if journal.end is None or journal.end.crashed is not None:
+            said = start.said.strip() if journal.end is None else str(journal.end.crashed)
+            if "environment variable RANK expected" in said and command.processes == 1:
+                raise CannotTry(f"{script} is to be started by torchrun (RANK is not set): {launched}")
+            raise CannotTry(f"{script} crashes:\n{said or 'it ended without a word'}")
+        if journal.end.failed is not None:
+            raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
+        if not journal.updates and (read := next((each.path for each in journal.loads if each.path), None)):
+            raise CannotTry(
+                f"{script} made no update: it read {read}, which may be of a finished run; --fresh hides what the "
+                "script saved, so that it starts from the beginning"
+            )
+        if not journal.updates:
+            raise CannotTry(f"{script} made no optimizer step in this process, {idle}")
 
 
 @dataclass(frozen=True)

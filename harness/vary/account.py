@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils.data import IterableDataset
 
 from harness.digests import digest
 from harness.torch_objects import held_by, unchanged_random_state
@@ -26,6 +27,9 @@ FILE = "account.json"
 
 MOST_SAID = 20_000
 """Numbers that are kept of what a script reports."""
+
+ASKED_AGAIN = ("evaluated twice", "evaluation batches", "evaluation order")
+"""Changes with which calls of an evaluation are made twice, to see whether the model says the same."""
 
 NO_RESULT = re.compile(r"\b(lr|learning.rate|time|sec(ond)?s?|eta|elapsed|per.second|memory)\b")
 """Names of numbers that say how the run goes, and not what it comes to."""
@@ -70,6 +74,8 @@ class LoaderUsed:
     """Of the evaluated rows, how many are of each class, the most frequent first; empty where that cannot be told."""
     exchangeable: bool = False
     """Whether its batches have labels that are known as such."""
+    streams: bool = False
+    """Whether its rows come from an IterableDataset, whose order is that of its workers."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,7 @@ class _Used:
     counted: int = 0
     """The pass whose labels are counted: the first in which a model was evaluated."""
     exchangeable: bool = False
+    streams: bool = False
 
 
 class Accountant(OutcomeListener):
@@ -160,8 +167,8 @@ class Accountant(OutcomeListener):
         batches = max((each.planned or each.batches for each in used.passes), default=0)
         trains = any(each.trains for each in used.passes)
         classes = tuple(count for _, count in used.labels.most_common())
-        how = (made.size, made.ordered, batches, used.rows, trains, used.evaluates, classes, used.exchangeable)
-        return LoaderUsed(number, used.where, *how)
+        how = (made.size, made.ordered, batches, used.rows, trains, used.evaluates, classes)
+        return LoaderUsed(number, used.where, *how, used.exchangeable, used.streams)
 
     # What is used
 
@@ -174,6 +181,7 @@ class Accountant(OutcomeListener):
             used.where = used.where or event.where
             dataset = getattr(event.loader, "dataset", None)
             used.rows = length(dataset) or 0
+            used.streams = isinstance(dataset, IterableDataset)
 
     def on_batch(self, event: Batch) -> None:
         if (used := self._use(event.of.loader)) is not None and (not used.passes or used.passes[-1] is not event.of):
@@ -205,7 +213,7 @@ class Accountant(OutcomeListener):
             found = label_of(event.batch.data)
             fits = None if found is None or event.logits is None else _fit(event.logits, found[1])
             self._fit = self._fit if fits is None else (self._fit or 0.0) + fits
-        if self._change.kind == "evaluated twice":
+        if self._change.kind in ASKED_AGAIN:
             self._ask_again(event)
 
     def _count(self, used: _Used, batch: Batch) -> None:

@@ -51,6 +51,8 @@ class Parting:
     update: int
     what: str
     where: str | None = None
+    at_the_end: bool = False
+    """Whether all updates are the same, and what is left of them is not: another state was loaded."""
 
 
 def parting(one: Run, other: Run, parts: Sequence[Part] = ()) -> Parting | None:
@@ -68,7 +70,7 @@ def parting(one: Run, other: Run, parts: Sequence[Part] = ()) -> Parting | None:
     if ends[0] is None or ends[1] is None or (parts and "weights" not in parts):
         return None
     names = differing(ends[0].weights, ends[1].weights)
-    return Parting("weights", max(made), f"at the end, {few(names, NAMES_SHOWN)}") if names else None
+    return Parting("weights", max(made), f"at the end, {few(names, NAMES_SHOWN)}", None, True) if names else None
 
 
 def _partings(one: Update, other: Update) -> Iterator[Parting]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +15,17 @@ from harness import catalogue, launch
 from harness.errors import CannotTry
 from harness.findings import Finding, Report
 from harness.starts.journal import Journal
-from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Scratch, Start, Workdir, no_progress, scratch
+from harness.starts.workdir import (
+    LEAST_PATIENCE,
+    PATIENCE,
+    Command,
+    Scratch,
+    Start,
+    Workdir,
+    must_train,
+    no_progress,
+    scratch,
+)
 from harness.vary.account import FILE, Account
 from harness.vary.child import TASK
 from harness.vary.differences import Run
@@ -140,7 +151,7 @@ def vary_script(
         for (_, names), other in starts.varied(made, kept, tell, relations):
             for name in names:
                 outcomes[name] = _judged(relations[name], tried, other)
-        report.starts = starts.made
+        report.starts = 2 + len(made)
     for name, relation in relations.items():
         outcome = outcomes[name]
         if outcome.result == "broken" and name not in ignored:
@@ -176,7 +187,7 @@ class _Starts:
 
     def __init__(self, given: Scratch, command: Command, *, shortened: bool) -> None:
         self._given, self._command, self._shortened = given, command, shortened
-        self.made = 0
+        self._numbers = count(1)
         self._seconds = self._patience = 0.0
         self._at_once = 1
 
@@ -186,20 +197,23 @@ class _Starts:
         Raises:
             CannotTry: it crashes, or nothing is trained.
         """
-        workdir = self._workdir(self._command)
-        try:
-            first, start = self._start(workdir, Way())
-        finally:
-            workdir.remove()
-        _check(self._command.script, start)
+        first = self._must_train(workdir := self._workdir(self._command))
+        workdir.remove()
         self._seconds, self._patience = first.seconds, max(LEAST_PATIENCE, PATIENCE * first.seconds)
         self._at_once = _at_once()
         tell(f"as it is: {len(first.journal.updates)} updates, {first.seconds:.0f} s")
-        kept = self._workdir(self._command)
-        again, start = self._start(kept, Way())
-        _check(self._command.script, start)
+        again = self._must_train(kept := self._workdir(self._command))
         tell(f"as it is, again: {again.seconds:.0f} s")
         return first, again, kept
+
+    def _must_train(self, workdir: Workdir) -> Run:
+        try:
+            run, start = self._start(workdir, Way())
+            must_train(start, self._command, launched=LAUNCHED, idle=IDLE)
+        except BaseException:
+            workdir.remove()
+            raise
+        return run
 
     def tell_plan(self, number: int, tell: Callable[[str], None]) -> None:
         rounds = -(-number // self._at_once)
@@ -240,8 +254,7 @@ class _Starts:
             kept.remove()
 
     def _workdir(self, command: Command) -> Workdir:
-        self.made += 1
-        return self._given.workdir(self.made, command)
+        return self._given.workdir(next(self._numbers), command)  # from several threads
 
     def _start(self, workdir: Workdir, way: Way) -> tuple[Run, Start]:
         orders = workdir.orders(task=TASK, vary=asdict(way.change), shortened=self._shortened)
@@ -260,24 +273,6 @@ def _end(start: Start, journal: Journal) -> str | None:
         return None
     lines = [line for line in text.strip().splitlines() if line.strip()]
     return lines[-1] if lines else "it ended without a word"
-
-
-def _check(script: str, start: Start) -> None:
-    """Whether there is something to vary.
-
-    Raises:
-        CannotTry: the script crashes as it is, could not be recorded, or makes no update.
-    """
-    journal = start.journals[0]
-    if journal.end is None or journal.end.crashed is not None:
-        said = start.said.strip() if journal.end is None else str(journal.end.crashed)
-        if launch.wants_a_launcher(said):
-            raise CannotTry(f"{script} is to be started by torchrun (RANK is not set): {LAUNCHED}")
-        raise CannotTry(f"{script} crashes:\n{said or 'it ended without a word'}")
-    if journal.end.failed is not None:
-        raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
-    if not journal.updates:
-        raise CannotTry(f"{script} made no optimizer step in this process, {IDLE}")
 
 
 def _at_once() -> int:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.vary.differences import Another, Run
-from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken
+from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
 
 
 class OnEvaluationOrder(Relation):
@@ -37,6 +37,8 @@ class OnEvaluationOrder(Relation):
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
+        if other.account.otherwise:
+            return lacks("the model says something else each time (depends::on-chance)")
         apart = tried.numbers_apart(other)
         if not isinstance(apart, Another):
             return apart or HELD

@@ -3,6 +3,9 @@ from __future__ import annotations
 from harness.vary.differences import Run, parting
 from harness.vary.relation import Outcome, Relation, Tried, Way, broken, lacks, said_of
 
+CHOSEN = {"rates": "its learning rate", "number of updates": "when it stops"}
+"""What a script chooses by its held-out rows, by where the trainings part."""
+
 
 class OnHeldOutRows(Relation):
     """With other labels on the held-out rows, the model is trained to other weights.
@@ -16,8 +19,9 @@ class OnHeldOutRows(Relation):
     weights of classes that are counted over all rows, a batch that both loops share.
 
     ## When it is right
-    A learning rate that falls when the score stops rising, and early stopping, are choices by the held-out rows. They
-    are said, and not reported as a fault: keep other rows for the score that you publish.
+    A learning rate that falls when the score stops rising, early stopping, and the best state that is loaded at the end
+    are choices by the held-out rows. They are said, and not reported as a fault: keep other rows for the score that you
+    publish.
     """
 
     new_since = "0.4.0"
@@ -38,9 +42,9 @@ class OnHeldOutRows(Relation):
         apart = parting(tried.first, other)
         if apart is None:
             return Outcome("held")
-        if apart.part in ("rates", "number of updates"):
+        if apart.part in CHOSEN or apart.at_the_end:
             same = "; it reports its score on the same rows" * (len(tried.evaluated) == 1)
-            which = "when it stops" if apart.part == "number of updates" else "its learning rate"
+            which = CHOSEN.get(apart.part, "which weights it keeps")
             return Outcome("held", f"the script chooses {which} by the held-out rows (update {apart.update}){same}")
         return broken(
             "the same weights with other labels on the held-out rows",

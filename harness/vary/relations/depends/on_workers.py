@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 from harness.vary.differences import Part, Run, parting
 from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
 
@@ -18,7 +20,7 @@ class OnWorkers(Relation):
     the index alone.
 
     ## When it is right
-    When the order of a stream is meant to depend on its workers.
+    The order of a stream is that of its workers, and not looked at: only rows that come more often.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset
@@ -36,6 +38,8 @@ class OnWorkers(Relation):
     def judge(cls, tried: Tried, other: Run) -> Outcome:
         if (itself := parting(tried.first, tried.again, PARTS)) is not None:
             return lacks(f"two starts as the script is train with other rows in update {itself.update}")
+        if any(each.streams for each in tried.trained):
+            return _of_streams(tried.first, other)
         apart = parting(tried.first, other, PARTS)
         if apart is None:
             return HELD
@@ -45,3 +49,27 @@ class OnWorkers(Relation):
             apart.where,
             apart.update,
         )
+
+
+def _of_streams(first: Run, other: Run) -> Outcome:
+    """Whether a row comes more often in a pass than it did."""
+    for number, rows in _passes(other).items():
+        before = max(_passes(first).get(number, Counter()).values(), default=1)
+        again = [row for row, times in rows.items() if times > before]
+        if again:
+            where = other.journal.updates[0].where
+            return broken(
+                "each row as often as with the other number of workers",
+                f"{len(again)} of {len(rows)} rows of pass {number} come {rows[again[0]]} times",
+                where,
+                1,
+            )
+    return HELD
+
+
+def _passes(run: Run) -> dict[int, Counter[str | int]]:
+    """How often each row came, by the number of the pass."""
+    found: dict[int, Counter[str | int]] = {}
+    for batch in (each for update in run.journal.updates for each in update.batches):
+        found.setdefault(batch.number, Counter()).update(batch.rows)
+    return found
