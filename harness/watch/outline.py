@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import nn
 
@@ -45,6 +46,8 @@ class _CalledModel:
     """Their rows."""
     after: Distinct[int] = field(default_factory=Distinct)
     """After how many updates the others were."""
+    whole: int | None = None
+    """The number of the model that it is a part of, where that was called before."""
 
 
 class Outline(Recogniser):
@@ -55,6 +58,8 @@ class Outline(Recogniser):
         """By what a loader was read for, its rows, and where: the most rows of a pass, 0 if one was whole. A pass that
         trains and was shortened stands for a whole one, as the plan of its loop does; one that scores does not."""
         self._models: dict[int, _CalledModel] = {}
+        self._part_of: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+        """By module, the first model that was called which has it."""
         self._names = self.monitor.fact(ModelNames)
         self._optimized = self.monitor.fact(OptimizedModels)
         self._waiting = Waiting[tuple[_CalledModel, int, int]]()
@@ -94,7 +99,13 @@ class Outline(Recogniser):
     def _first(self, model: nn.Module) -> _CalledModel:
         sizes = [(each.numel(), each.requires_grad) for each in model.parameters()]
         frozen = sum(size for size, trainable in sizes if not trainable)
-        return _CalledModel(self._names.of(model), sum(size for size, _ in sizes), frozen)
+        number = self.monitor.number_of(model)
+        for each in model.modules():
+            self._part_of.setdefault(each, number)
+        whole = self._part_of[model]
+        found = _CalledModel(self._names.of(model), sum(size for size, _ in sizes), frozen)
+        found.whole = None if whole == number else whole
+        return found
 
     def _asked(self, seen: _CalledModel, rows: int, made: int) -> None:
         seen.asked_calls += 1
@@ -137,9 +148,22 @@ class Outline(Recogniser):
         if not self._models:
             return {}
         trained = [each for number, each in self._models.items() if each.calls and self._optimized.has(number)]
-        asked = [each for each in self._models.values() if each.after]
+        asked = self._put_together([each for each in self._models.values() if each.after])
         said = {"data": self._data(trained), "trained": self._trained(trained), "scored": self._scored(asked)}
         return said | ({"ranks": self._ranks()} if self._weights or self._gradients else {})
+
+    def _put_together(self, asked: list[_CalledModel]) -> list[_CalledModel]:
+        """Parts of one model that a method of it calls one by one, as that model."""
+        parts: dict[int, list[_CalledModel]] = {}
+        for each in asked:
+            if each.whole in self._models:
+                parts.setdefault(each.whole, []).append(each)
+        for number, several in parts.items():
+            if len(several) > 1 and self._models[number] not in asked:
+                largest = max(several, key=lambda each: each.asked)
+                whole = replace(largest, name=self._models[number].name, whole=None)
+                asked = [whole if each is several[0] else each for each in asked if each not in several[1:]]
+        return asked
 
     def _ranks(self) -> str:
         weights, found = self._weights, self._gradients

@@ -455,6 +455,32 @@ def test_what_ran_is_said_in_three_lines(check: Check) -> None:
     ]
 
 
+def test_parts_that_a_method_calls_are_their_model(check: Check) -> None:
+    asked = """
+    class Ranker(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.items, self.score = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 1)
+
+        def forward(self, given):
+            return self.score(self.items(given))
+
+        @torch.no_grad()
+        def best(self, given):
+            return self.score(self.items(given)).argmax()
+
+    model = Ranker()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.randint(9, (8,))).square().mean().backward()
+        optimizer.step()
+    print(model.best(torch.arange(9)))
+    """
+    checked = check("import torch\n" + textwrap.dedent(asked))
+    assert checked.found["did"]["scored"] == "Ranker: 9 rows, after update 3; saved: nothing"
+
+
 def test_what_was_looked_at(check: Check) -> None:
     """Every check passed, or did not apply, and why; or it found something."""
     right, silent = check(TRAINS), check(SILENT)
