@@ -62,7 +62,7 @@ class LoaderUsed:
     size: int | None
     """Rows of a batch; None where the script makes the batches itself."""
     ordered: bool
-    """Whether it gives the rows of a dataset in their order."""
+    """Whether the order of its rows is that of its dataset, or a shuffled one of torch's own."""
     batches: int
     """Of its longest pass."""
     rows: int

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset, SequentialSampler, dataloader
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, Sampler, SequentialSampler, dataloader
 
 from harness.watch.run.batches import LABELS
 
@@ -42,6 +42,23 @@ def other_size(size: int) -> int:
     return size + 1 if size < 3 else max(2, size * 2 // 3)
 
 
+class Permuted(Sampler[int]):
+    """Rows in another order; of a loader that shuffles as many random numbers are drawn as before."""
+
+    def __init__(self, dataset: Any, shuffles: Any, generator: torch.Generator | None) -> None:
+        drawn = RandomSampler(dataset, generator=generator) if shuffles else SequentialSampler(dataset)
+        self._drawn: Sampler[int] = drawn
+        self._rows = len(dataset)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __iter__(self) -> Iterator[int]:
+        drawn = list(self._drawn)
+        order = torch.randperm(self._rows, generator=torch.Generator().manual_seed(0)).tolist()
+        return iter([drawn[place] for place in order])
+
+
 @dataclass(frozen=True)
 class Made:
     """How a DataLoader was made."""
@@ -49,7 +66,7 @@ class Made:
     size: int | None
     """Rows of a batch; None where the script makes the batches itself."""
     ordered: bool
-    """Whether it gives the rows of a dataset in their order."""
+    """Whether the order of its rows is that of its dataset, or a shuffled one of torch's own."""
 
 
 class Loaders:
@@ -112,8 +129,8 @@ class Loaders:
         if self._change.kind == "evaluation batches":
             given["batch_size"] = other_size(given.get("batch_size", 1))
         elif self._change.kind == "evaluation order":
-            order = torch.randperm(len(given["dataset"]), generator=self._generator).tolist()
-            given["sampler"], given["shuffle"] = order, None
+            given["sampler"] = Permuted(given["dataset"], given.get("shuffle"), given.get("generator"))
+            given["shuffle"] = None
 
     def _following(self, original: Callable[..., Any]) -> Callable[..., Any]:
         kinds = ("held-out labels", "training labels")
@@ -177,7 +194,7 @@ def _made(given: Mapping[str, Any]) -> Made:
     in_order = sampler is None or type(sampler) is SequentialSampler
     map_style = not isinstance(dataset, IterableDataset) and hasattr(dataset, "__len__")
     size = given.get("batch_size", 1)
-    return Made(None if own or not map_style else size, map_style and in_order and not own and not given.get("shuffle"))
+    return Made(None if own or not map_style else size, map_style and in_order and not own)
 
 
 def _change_workers(given: dict[str, Any]) -> None:

@@ -47,7 +47,7 @@ class Outcome:
 
 HELD = Outcome("held")
 
-TRAINERS_LOSS = re.compile(r"(^|[ _/])(eval|test|validation)[ _/]loss$")
+TRAINERS_LOSS = re.compile(r"(^|[ _/])(eval|val|valid|validation|test)[ _/]loss$")
 """What Trainer of transformers calls the loss of an evaluation: the mean of its batches' means, the last one's, too
 (docs/faults.md), which is no fault of the script's."""
 

@@ -421,6 +421,8 @@ class AlignmentLoss(Event):
     """(rows, places), or those of all rows in one list."""
     lengths: Any
     """Targets of each row."""
+    places: Any
+    """Places of each row that the model says something of."""
     blank: int
     where: str | None
 

@@ -33,6 +33,7 @@ BY_EXAMPLES = {
     *("loss::term-without-gradient", "loss::term-of-untrained-parameters", "loss::weight-rounded-to-zero"),
     *("loss::left-out", "loss::targets-not-signs", "loss::class-ignored"),
     *("loss::blank-taught", "loss::smoothed-twice", "rows::random-state-set-back"),
+    *("loss::term-twice", "loss::too-short-for-targets"),
     *("loss::weights-of-other-classes", "loss::weights-for-frequent-classes", "parameters::adapter-frozen"),
     *("loss::ratio-always-one", "mode::teacher-in-train-mode", "mode::frozen-norm-drifts"),
     *("parameters::copy-shares-memory", "parameters::copy-never-follows", "parameters::copy-follows-too-fast"),

@@ -81,6 +81,8 @@ class Copied:
     """Of the trained one's update."""
     stale: str | None = None
     """Where the copy was called in eval mode with the statistics that it began with, though the other's had moved."""
+    waits: bool = False
+    """Whether the copy was not called so far: an attribute of the script's, which may be anything."""
     _after: torch.Tensor | None = None
     """The copy's values after the trained one's latest update that was looked at."""
     _before: torch.Tensor | None = None
@@ -198,18 +200,25 @@ class Copies(Recogniser):
             for each in self._of.get(id(event.optimizer), ()):
                 each.where = event.where
                 each.step_begins()
-                self.tell(CopyFound(shown=each.shown, shares=each.shares, where=each.where))
+                if not each.waits:
+                    self.tell(CopyFound(shown=each.shown, shares=each.shares, where=each.where))
 
     def on_forward(self, event: Forward) -> None:
-        if self._with_norms and not event.gradients and self.monitor.is_sampled():
-            for each in self.all:
+        if not self._with_norms or event.gradients:
+            return
+        for each in self.all:
+            if each.waits and each.norms is not None:
+                norm = each.norms[1].norm()
+                each.waits = not any(module is norm for module in event.model.modules())
+            if self.monitor.is_sampled() and not each.waits:
                 each.called(event.model, event.where)
 
     def on_step(self, event: Step) -> None:
         for each in self._of.get(id(event.optimizer), ()):
             if event.sampled:
                 each.step_ends()
-                self.tell(CopyFollowed(shown=each.shown, weights=each.weights, steps=each.steps, where=each.where))
+                if not each.waits:
+                    self.tell(CopyFollowed(shown=each.shown, weights=each.weights, steps=each.steps, where=each.where))
             else:
                 each.missed()
 
@@ -218,6 +227,8 @@ class Copies(Recogniser):
 
     def on_end(self, event: End) -> None:
         for each in self.all:
+            if each.waits:
+                continue
             self.tell(
                 CopyOver(
                     shown=each.shown,
@@ -268,9 +279,17 @@ class Copies(Recogniser):
         one, other = (_statistics(module) for module in modules)
         both = (one, other) if one is not None and other is not None else None
         pair = Copied(ref(mine), ref(copy), values, self._name_of(copy), both)
+        pair.waits = not any(copy is each for called in list(self.monitor.models) for each in called.parameters())
         self.all.append(pair)
         self._with_norms |= both is not None
         self._of[held[id(mine)]].append(pair)
+
+    def _in_variables(self) -> Iterator[nn.Module]:
+        """Modules that are variables of the script, or attributes of one."""
+        for variables in self.monitor.locator.variables(FRAMES):
+            for value in list(variables.values()):
+                own = () if isinstance(value, (nn.Module, type)) else getattr(value, "__dict__", {}).values()
+                yield from (each for each in (value, *own) if isinstance(each, nn.Module))
 
     def _name_of(self, copy: nn.Parameter) -> str:
         """ "target", where a variable, an attribute or a part of a module has that name."""
@@ -288,9 +307,11 @@ class Copies(Recogniser):
         return "a copy of the network"
 
     def _modules(self) -> Iterator[nn.Module]:
-        """Those that were called, and their parts."""
+        """Those that were called, and their parts; and networks with a batch normalisation that the script has in its
+        variables, which may be called at the end only."""
         seen: set[int] = set()
-        for called in list(self.monitor.models):
+        waiting = [each for each in self._in_variables() if _statistics(each) is not None]
+        for called in [*self.monitor.models, *waiting]:
             for name, module in called.named_modules():
                 if name.count(".") < DEPTH and id(module) not in seen:
                     seen.add(id(module))

@@ -84,7 +84,8 @@ def install_alignments(threads: Session, patches: Patches) -> None:
         if monitor is not None and torch.is_tensor(value) and value.requires_grad:
             given = dict(zip(names, args, strict=False)) | dict(kwargs)
             blank, where = given.get("blank", 0), monitor.locator.where()
-            monitor.emit(AlignmentLoss(given["targets"], given["target_lengths"], blank, where))
+            lengths = given["target_lengths"], given["input_lengths"]
+            monitor.emit(AlignmentLoss(given["targets"], *lengths, blank, where))
         return value
 
     patches.wrap(functional, "ctc_loss", aligned)

@@ -19,6 +19,7 @@ from harness.watch.checks.loss.observations.loss_values import (
     ProbabilityRatio,
 )
 from harness.watch.checks.loss.observations.rows_of_loss import LabelsOfLoss
+from harness.watch.checks.loss.observations.same_losses import LossesSummed
 from harness.watch.checks.loss.observations.term_values import TermOverTraining, WeightOfTerm
 from harness.watch.checks.loss.rows import OfAnotherBatch, OfSomeRows
 from harness.watch.checks.loss.shapes import AxesMixed, Broadcast, FlattenedApart
@@ -29,11 +30,13 @@ from harness.watch.checks.loss.targets import (
     TargetsNotProbabilities,
     TargetsNotSigns,
     TargetsTruncated,
+    TooShortForTargets,
 )
 from harness.watch.checks.loss.terms import (
     LeftOut,
     TermAlwaysZero,
     TermOfUntrainedParameters,
+    TermTwice,
     TermWithoutGradient,
     WeightRoundedToZero,
 )
@@ -72,10 +75,11 @@ def call(function: str, given: torch.Tensor, target: Any = (), *, sampled: bool 
     return LossCall(function, given, torch.as_tensor(target), options, given, None, "train.py:7", at=at)
 
 
-def aligned(*targets: int, blank: int = 0, sampled: bool = True) -> AlignmentLoss:
+def aligned(*targets: int, blank: int = 0, places: int = 9, sampled: bool = True) -> AlignmentLoss:
     """Two rows, of which the second has one target less."""
     rows = torch.tensor(targets).reshape(2, -1)
-    return AlignmentLoss(rows, (rows.shape[1], rows.shape[1] - 1), blank, None, at=Position(sampled=sampled))
+    lengths = rows.shape[1], rows.shape[1] - 1
+    return AlignmentLoss(rows, lengths, (places, places), blank, None, at=Position(sampled=sampled))
 
 
 def smoothed(*target: float, smoothing: float = 0.1) -> LossCall:
@@ -152,6 +156,13 @@ CASES = [
     Case(BlankTaught, aligned(1, 2, 3, 2, 0, 0), "1 of the 5 targets are 0"),
     Case(BlankTaught, aligned(1, 2, 3, 2, 1, 0, blank=3), "1 of the 5 targets are 3"),
     Case(BlankTaught, aligned(1, 2, 3, 2, 0, 0, sampled=False), NOTHING_TO_JUDGE),
+    Case(TooShortForTargets, aligned(1, 2, 3, 2, 1, 0), HELD),
+    Case(TooShortForTargets, aligned(1, 2, 3, 2, 1, 0, places=2), HELD),
+    Case(TooShortForTargets, aligned(1, 2, 3, 2, 1, 0, places=1), "2 of 2 rows have fewer"),
+    Case(TooShortForTargets, aligned(1, 2, 3, 2, 1, 0, sampled=False), NOTHING_TO_JUDGE),
+    Case(TermTwice, LossesSummed(), HELD),
+    Case(TermTwice, LossesSummed(same="cross_entropy", times=1), HELD),
+    Case(TermTwice, LossesSummed(same="cross_entropy", times=2), "cross_entropy is computed a second time"),
     Case(SmoothedTwice, smoothed(0.01, 0.01, 0.01, 0.97), "label_smoothing=0.1"),
     Case(SmoothedTwice, smoothed(0.0, 0.0, 0.0, 1.0), HELD),
     Case(SmoothedTwice, smoothed(0.1, 0.2, 0.3, 0.4), HELD),

@@ -131,6 +131,43 @@ class BlankTaught(Check):
         )
 
 
+class TooShortForTargets(Check):
+    """`ctc_loss` is told that most rows have fewer places than targets, so nothing is learned from them.
+
+    ## Why is this a bug?
+    Each target needs a place of its own, and two equal ones a blank between them. For a row with fewer places no
+    alignment exists: its loss is infinite, and `zero_infinity=True` makes it 0, without a gradient and without a word.
+    The mean looks small, and the model learns from the shortest targets alone.
+
+    ## What to do
+    Compute `input_lengths` from the model's output: count what strides and pooling leave, as the output's own length
+    says.
+
+    ## When it is right
+    Some rows that are too short are not reported, only more than half of a batch.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html
+    """
+
+    new_since = "0.4.0"
+    needs = "loss of CTC"
+    in_windows = "first"
+
+    def judge(self, call: AlignmentLoss) -> Verdict:
+        if not call.at.sampled:
+            return NOTHING_TO_JUDGE
+        targets, places = (torch.as_tensor(each).detach().cpu().reshape(-1) for each in (call.lengths, call.places))
+        short = int((places < targets).sum())
+        if 2 * short <= len(targets):
+            return HELD
+        return Found(
+            expected="at least as many places as targets in each row",
+            observed=f"{short} of {len(targets)} rows have fewer: input_lengths of up to {int(places.max())} for up to "
+            f"{int(targets.max())} targets",
+        )
+
+
 class SmoothedTwice(Check):
     """Labels that are smoothed already are smoothed once more by `label_smoothing`.
 

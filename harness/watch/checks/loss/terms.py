@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.checks.loss.observations.loss_terms import MIN_VALUES, TermAdded, TermReaches
+from harness.watch.checks.loss.observations.same_losses import LossesSummed
 from harness.watch.checks.loss.observations.term_values import ALWAYS, MIN_TIMES, TermOverTraining, WeightOfTerm
 from harness.watch.facts.graphs import LossReaches
 
@@ -65,6 +66,33 @@ class TermAlwaysZero(Check):
             expected="a term that is not always 0",
             observed=f"the term added here is exactly 0 in all {fact.zeros} updates looked at, out of {fact.times}: "
             "both of its sides are the same, so it has no effect",
+        )
+
+
+class TermTwice(Check):
+    """Two terms of the loss are the same one: both are given the same outputs and the same targets.
+
+    ## Why is this a bug?
+    The second term was to be another: the loss of the other direction of a contrastive pair, of a second head, of a
+    second target. The sum is twice the first, what was meant is never trained, and the two numbers in the log agree in
+    every digit.
+
+    ## What to do
+    Give the second term its own outputs: `logits.t()` for the other direction, the second head's output, its targets.
+
+    ## When it is right
+    Two losses of the same outputs with other targets, weights or another function are not reported.
+    """
+
+    new_since = "0.4.0"
+
+    def judge(self, fact: LossesSummed) -> Verdict:
+        if fact.same is None or fact.times != MIN_PASSES:
+            return HELD
+        return Found(
+            expected="terms of other outputs or other targets",
+            observed=f"{fact.same} is computed a second time of the same outputs and the same targets, and added, in "
+            f"{fact.times} backward passes",
         )
 
 

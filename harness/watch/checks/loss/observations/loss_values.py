@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from harness.watch.bus import Recogniser
-from harness.watch.events import BackwardBegins, End, Fact, LossCall, StepBegins, TrainerMade, ZeroGrad
+from harness.watch.events import BackwardBegins, End, Fact, Forward, LossCall, StepBegins, TrainerMade, ZeroGrad
 from harness.watch.facts.losses import DifferentiatedLoss, LossDifferentiated
 from harness.watch.run.rows import TrainedRows
 
@@ -141,9 +141,16 @@ class ProbabilityRatios(Recogniser):
         self._ones = 0
         self._over = False
         """Whether a ratio was seen that is another."""
+        self._asked = 0
+        """Calls without gradients since the latest backward pass: several collect new rows, which may be like those of
+        before."""
+
+    def on_forward(self, event: Forward) -> None:
+        self._asked += not event.gradients
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        if self._over or event.inside_step or not event.at.sampled:
+        asked, self._asked = self._asked, 0
+        if self._over or event.inside_step or not event.at.sampled or asked > 1:
             return
         ratio, known = _ratio(event.root.grad_fn), self._rows
         if ratio is None or not any(known.of.get(of, set()).intersection(rows) for of, rows in known.at_hand.items()):
