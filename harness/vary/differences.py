@@ -25,6 +25,9 @@ SHARE_OF_NUMBER = 0.01
 ROUNDING = 2e-5
 """By which share a number may be another because it was added up in another order."""
 
+ROUNDING_OF_LOSS = 1e-3
+"""By which share a loss of the same rows may be another with another number of threads."""
+
 RATES = ("accuracy", "error rate", "precision", "recall", "f1", "iou")
 
 
@@ -73,6 +76,24 @@ def parting(one: Run, other: Run, parts: Sequence[Part] = ()) -> Parting | None:
     return Parting("weights", max(made), f"at the end, {few(names, NAMES_SHOWN)}", None, True) if names else None
 
 
+def first_loss(one: Run, other: Run) -> Parting | None:
+    """Where a model is given all rows at once, which of them count shows in the first loss."""
+    first, second = one.journal.updates[0], other.journal.updates[0]
+    for mine, theirs in zip(first.losses, second.losses, strict=False):
+        if not (_is_number(mine) and _is_number(theirs)):
+            continue
+        values = float.fromhex(mine), float.fromhex(theirs)
+        if abs(values[0] - values[1]) > ROUNDING_OF_LOSS * abs(values[0]):
+            losses = f"a loss of {values[0]:.6g} and {values[1]:.6g} of the same inputs"
+            return Parting("losses", 1, losses, first.where)
+    return None
+
+
+def _is_number(loss: str) -> bool:
+    """Whether it is a number, and no digest of several."""
+    return loss.lstrip("-").startswith("0x")
+
+
 def _partings(one: Update, other: Update) -> Iterator[Parting]:
     rows = [[row for batch in each.batches for row in batch.rows] for each in (one, other)]
     if rows[0] != rows[1]:
@@ -91,7 +112,7 @@ def _partings(one: Update, other: Update) -> Iterator[Parting]:
 
 
 def _shown(losses: Sequence[str]) -> str:
-    return ", ".join(f"{float.fromhex(each):.6g}" if each.lstrip("-").startswith("0x") else each for each in losses)
+    return ", ".join(f"{float.fromhex(each):.6g}" if _is_number(each) else each for each in losses)
 
 
 @dataclass(frozen=True)

@@ -52,18 +52,19 @@ class OnWorkers(Relation):
 
 
 def _of_streams(first: Run, other: Run) -> Outcome:
-    """Whether a row comes more often in a pass than it did."""
-    for number, rows in _passes(other).items():
-        before = max(_passes(first).get(number, Counter()).values(), default=1)
-        again = [row for row, times in rows.items() if times > before]
-        if again:
-            where = other.journal.updates[0].where
-            return broken(
-                "each row as often as with the other number of workers",
-                f"{len(again)} of {len(rows)} rows of pass {number} come {rows[again[0]]} times",
-                where,
-                1,
-            )
+    """Whether a row comes more often in a pass with one number of workers than with the other."""
+    for few, many, which in ((first, other, "another"), (other, first, "the script's own")):
+        once = _passes(few)
+        for number, rows in _passes(many).items():
+            again = [row for row, times in rows.items() if times > max(once.get(number, Counter()).values(), default=1)]
+            if again:
+                return broken(
+                    "each row as often with one number of workers as with another",
+                    f"with {which} number, {len(again)} of {len(rows)} rows of pass {number} come "
+                    f"{rows[again[0]]} times",
+                    other.journal.updates[0].where,
+                    1,
+                )
     return HELD
 
 

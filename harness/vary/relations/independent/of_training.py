@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from harness.vary.chance import majority
-from harness.vary.differences import Run, score, steady
-from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+from harness.vary.differences import RATES, Numbers, Run, are_equal, steady
+from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken
+from harness.watch.facts.reported_numbers import HELD_OUT
 
 
 class OfTraining(Relation):
@@ -25,22 +25,32 @@ class OfTraining(Relation):
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
-        base = majority(tried)
-        return base if isinstance(base, str) else cls.of_loaders(())
+        if not _said(tried.first):
+            return "no model is called without gradients after the first update"
+        return cls.of_loaders(()) if _scores(tried) else "the script reports no score"
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
-        before, after = (score(steady(each, each)[0].values()) for each in (tried.first, other))
-        if before is None or after is None:
-            return lacks("the script reports no accuracy")
-        said = [_said(each) for each in (tried.first, other)]
-        if not said[0] or said[0] != said[1] or before.value != after.value:
+        scores, said = _scores(tried), [_said(each) for each in (tried.first, other)]
+        if said[0] != said[1] or not are_equal(scores, other):
             return HELD
+        series = max(scores.values(), key=lambda each: each.said[-1].at)
         return broken(
             "another answer of a model that was never changed",
-            f"the same {before.name}, {before.value:g}, and the same outputs in all {len(said[0])} evaluated calls",
-            before.where,
+            f"the same {series.name}, {series.said[-1].value:g}, and the same outputs in all {len(said[0])} evaluated "
+            "calls",
+            series.where,
         )
+
+
+def _scores(tried: Tried) -> Numbers:
+    """The numbers of an evaluation, by their names."""
+    same, _ = steady(tried.first, tried.again)
+    return {
+        key: each
+        for key, each in same.items()
+        if "train" not in each.name and (HELD_OUT.search(each.name) or each.said[-1].kind in RATES)
+    }
 
 
 def _said(run: Run) -> list[str]:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from harness.vary.differences import Part, Run, parting
+from harness.vary.differences import Another, Part, Run, first_loss, parting
 from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
 
 PARTS: tuple[Part, ...] = ("rows", "contents", "number of updates")
 
 
-class OnTheEnvironment(Relation):
-    """With another seed of Python's hashes and another number of threads, other rows are trained with.
+class OnHashSeed(Relation):
+    """With another seed of Python's hashes, other rows are trained with, or scored.
 
     ## Why is this a bug?
     Python seeds the hashes of strings anew in each process, and a set of strings has another order each time. A split,
@@ -25,22 +25,29 @@ class OnTheEnvironment(Relation):
     """
 
     new_since = "0.4.0"
-    tries = "start it with another PYTHONHASHSEED and another number of threads"
+    tries = "start it with another PYTHONHASHSEED"
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
-        return Way(environment={"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "2"})
+        return Way(environment={"PYTHONHASHSEED": "1"})
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
         if (itself := parting(tried.first, tried.again, PARTS)) is not None:
             return lacks(f"two starts as the script is train with other rows in update {itself.update}")
-        apart = parting(tried.first, other, PARTS)
-        if apart is None:
+        apart = parting(tried.first, other, PARTS) or first_loss(tried.first, other)
+        if apart is not None:
+            return broken(
+                "the same rows in the same order with PYTHONHASHSEED=1 as with 0",
+                f"{apart.what} in update {apart.update}",
+                apart.where,
+                apart.update,
+            )
+        number = tried.numbers_apart(other)
+        if not isinstance(number, Another):
             return HELD
         return broken(
-            "the same rows in the same order with PYTHONHASHSEED=1 and 2 threads as with 0 and the usual number",
-            f"{apart.what} in update {apart.update}",
-            apart.where,
-            apart.update,
+            f"the same {number.name} with PYTHONHASHSEED=1 as with 0, {number.one.value:g}",
+            f"{number.name} {number.other.value:g}, after the same updates",
+            number.one.where,
         )

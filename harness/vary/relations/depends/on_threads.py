@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from harness.vary.differences import Part, Run, first_loss, parting
+from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+
+PARTS: tuple[Part, ...] = ("rows", "contents", "number of updates")
+
+
+class OnThreads(Relation):
+    """With another number of threads, other rows are trained with, or the same rows hold something else.
+
+    ## Why is this a bug?
+    Threads decide how fast a sum is computed, and in which order it is added up: a loss may be another in its last
+    digits. Rows that are cut into as many parts as there are threads, and standardised or sorted part by part, are
+    other rows on another machine.
+
+    ## What to do
+    Compute statistics over all rows, and let no number of cores or threads into the data.
+
+    ## When it is right
+    Never. Losses may differ by a thousandth.
+    """
+
+    new_since = "0.4.0"
+    tries = "start it with another number of threads"
+
+    @classmethod
+    def way(cls, tried: Tried) -> Way | str:
+        return Way(environment={"OMP_NUM_THREADS": "3"})
+
+    @classmethod
+    def judge(cls, tried: Tried, other: Run) -> Outcome:
+        if (itself := parting(tried.first, tried.again, PARTS)) is not None:
+            return lacks(f"two starts as the script is train with other rows in update {itself.update}")
+        apart = parting(tried.first, other, PARTS) or first_loss(tried.first, other)
+        if apart is None:
+            return HELD
+        return broken(
+            "the same rows with 3 threads as with the usual number",
+            f"{apart.what} in update {apart.update}",
+            apart.where,
+            apart.update,
+        )
