@@ -114,7 +114,6 @@ class BlankTaught(Check):
 
     new_since = "0.4.0"
     needs = "loss of CTC"
-    in_windows = "first"
 
     def judge(self, call: AlignmentLoss) -> Verdict:
         if not call.at.sampled:
@@ -152,7 +151,6 @@ class TooShortForTargets(Check):
 
     new_since = "0.4.0"
     needs = "loss of CTC"
-    in_windows = "first"
 
     def judge(self, call: AlignmentLoss) -> Verdict:
         if not call.at.sampled:
@@ -188,7 +186,6 @@ class SmoothedTwice(Check):
 
     new_since = "0.4.0"
     needs = "label_smoothing with probabilities as targets"
-    in_windows = "first"
 
     def judge(self, call: LossCall) -> Verdict:
         smoothing = call.options.get("label_smoothing", 0.0)

@@ -16,7 +16,6 @@ class LossesSummed(Fact):
     """Several losses were differentiated as one sum. ``where`` the second of two that are the same was computed."""
 
     needs = "sum of two losses"
-    in_windows = "first"
     same: str | None = None
     """The function of two that were given the same, place for place."""
     times: int = 0
