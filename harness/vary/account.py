@@ -76,6 +76,7 @@ class LoaderUsed:
     """Whether its batches have labels that are known as such."""
     streams: bool = False
     """Whether its rows come from an IterableDataset, whose order is that of its workers."""
+    shuffles: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ class Accountant(OutcomeListener):
         trains = any(each.trains for each in used.passes)
         classes = tuple(count for _, count in used.labels.most_common())
         how = (made.size, made.ordered, batches, used.rows, trains, used.evaluates, classes)
-        return LoaderUsed(number, used.where, *how, used.exchangeable, used.streams)
+        return LoaderUsed(number, used.where, *how, used.exchangeable, used.streams, made.shuffles)
 
     # What is used
 

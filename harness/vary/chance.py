@@ -18,6 +18,8 @@ class Majority:
 
     share: float
     rows: int
+    apart: float
+    """How often two rows have other classes."""
 
     @property
     def clearly(self) -> float:
@@ -31,7 +33,8 @@ def majority(tried: Tried) -> Majority | str:
     if not counts:
         return "no evaluation over a DataLoader has labels of classes"
     largest = max(counts, key=sum)
-    found = Majority(max(largest) / sum(largest), sum(largest))
+    rows = sum(largest)
+    found = Majority(max(largest) / rows, rows, 1 - sum((each / rows) ** 2 for each in largest))
     best = score(steady(tried.first, tried.again)[0].values())
     if best is None:
         return "the script reports no accuracy that is the same in two equal starts"

@@ -67,6 +67,7 @@ class Made:
     """Rows of a batch; None where the script makes the batches itself."""
     ordered: bool
     """Whether the order of its rows is that of its dataset, or a shuffled one of torch's own."""
+    shuffles: bool
 
 
 class Loaders:
@@ -128,7 +129,7 @@ class Loaders:
     def _change_made(self, given: dict[str, Any]) -> None:
         if self._change.kind == "evaluation batches":
             given["batch_size"] = other_size(given.get("batch_size", 1))
-        elif self._change.kind == "evaluation order":
+        elif self._change.kind in ("evaluation order", "held-out labels") and _made(given).ordered:
             given["sampler"] = Permuted(given["dataset"], given.get("shuffle"), given.get("generator"))
             given["shuffle"] = None
 
@@ -194,7 +195,8 @@ def _made(given: Mapping[str, Any]) -> Made:
     in_order = sampler is None or type(sampler) is SequentialSampler
     map_style = not isinstance(dataset, IterableDataset) and hasattr(dataset, "__len__")
     size = given.get("batch_size", 1)
-    return Made(None if own or not map_style else size, map_style and in_order and not own)
+    shuffles = bool(given.get("shuffle"))
+    return Made(None if own or not map_style else size, map_style and in_order and not own, shuffles)
 
 
 def _change_workers(given: dict[str, Any]) -> None:

@@ -194,7 +194,8 @@ def are_equal(numbers: Numbers, other: Run) -> bool:
 
 def score(numbers: Iterable[Series]) -> Said | None:
     """The latest accuracy that is none of the training's."""
-    found = [each.said[-1] for each in numbers if each.said[-1].kind == "accuracy" and "train" not in each.name]
+    latest = [each.said[-1] for each in numbers if "train" not in each.name]
+    found = [each for each in latest if each.kind == "accuracy" and as_share(each) <= 1]
     return max(found, key=lambda each: each.at, default=None)
 
 

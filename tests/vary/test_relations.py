@@ -160,11 +160,17 @@ def test_a_score_that_knows_no_labels(
 
 @pytest.mark.parametrize(
     ("before", "after", "result"),
-    [(0.9, 0.88, "broken"), (0.9, 0.62, "held"), (0.66, 0.66, "did not apply")],
+    [(0.9, 0.89, "broken"), (0.9, 0.8, "held"), (0.9, 0.62, "held"), (0.66, 0.66, "did not apply")],
 )
 def test_a_score_that_knows_no_training(before: float, after: float, result: str) -> None:
-    other = run(said(after), labels=280, exchanged=130)
+    updates = update(1), update(2, weights={"weight": "of other labels"})
+    other = run(said(after), updates=updates, labels=280, exchanged=130)
     assert OfTrainingLabels.judge(tried(run(said(before))), other).result == result
+
+
+def test_a_training_without_labels_is_no_evidence() -> None:
+    outcome = OfTrainingLabels.judge(tried(run(said(0.9))), run(said(0.9), labels=280, exchanged=130))
+    assert outcome.why == "the training uses no labels of its batches"
 
 
 def test_what_a_second_run_goes_on_from_is_said() -> None:

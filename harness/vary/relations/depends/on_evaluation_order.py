@@ -5,19 +5,20 @@ from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, l
 
 
 class OnEvaluationOrder(Relation):
-    """With its rows in another order, an evaluation of the same model reports another number.
+    """An evaluation that shuffles its rows reports another number when they come in another order.
 
     ## Why is this a bug?
-    A metric over all rows does not know their order. Where it does, the number is of some rows alone (those of the last
-    batch), the batches do not count equally, or rows are compared with labels of others: predictions that are collected
-    from a loader beside labels in the order of a file.
+    A metric over all rows does not know their order. Where it does, rows are compared with the labels of others:
+    predictions that are collected from a shuffled loader, beside labels in the order of a file. Or the number is of
+    some rows alone, those of the last batch.
 
     ## What to do
-    Take inputs and labels from the same batch. Add up over all batches, and divide once.
+    Take inputs and labels from the same batch, or give the evaluation's loader `shuffle=False`.
 
     ## When it is right
-    Differences below half a standard error of the number are not reported. An evaluation that hands on a state from one
-    batch to the next, as a language model does with one long text, needs the order, and is not changed.
+    Differences below half a standard error of the number are not reported. A loader that gives its rows in the order of
+    the dataset is not changed: labels may come from there by their places. Nor is an evaluation that hands on a state
+    from one batch to the next.
     """
 
     new_since = "0.4.0"
@@ -30,10 +31,8 @@ class OnEvaluationOrder(Relation):
             return "no DataLoader is used for evaluations alone"
         if tried.first.account.carries:
             return "the evaluation hands on to a batch what the one before gave"
-        loaders = [each for each in tried.evaluated if each.ordered and each.batches > 1]
-        return (
-            cls.of_loaders(loaders) if loaders else "each evaluation is one batch, or in an order of the script's own"
-        )
+        loaders = [each for each in tried.evaluated if each.ordered and each.shuffles]
+        return cls.of_loaders(loaders) if loaders else "no evaluation shuffles its rows"
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:

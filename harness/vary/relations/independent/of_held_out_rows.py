@@ -18,8 +18,8 @@ class OfHeldOutRows(Relation):
     Look which labels the metric is given, and which rows the model was asked about.
 
     ## When it is right
-    A script that takes the labels of its evaluation from elsewhere than from the loader's batches, or that reports no
-    score of these rows.
+    A script that reports no score of these rows. The rows come in another order, too, so that labels which are taken
+    from elsewhere by their places are those of other rows as well.
     """
 
     new_since = "0.4.0"
@@ -29,6 +29,8 @@ class OfHeldOutRows(Relation):
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
         loaders = [each for each in tried.evaluated if each.exchangeable]
+        if loaders and not all(each.ordered for each in loaders):
+            return "an evaluation has an order of the script's own"
         return cls.of_loaders(loaders) if loaders else "no batch of an evaluation has labels that are known as such"
 
     @classmethod

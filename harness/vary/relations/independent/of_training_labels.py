@@ -1,8 +1,14 @@
 from __future__ import annotations
 
 from harness.vary.chance import majority
-from harness.vary.differences import Run, as_share, score, steady
+from harness.vary.differences import Run, as_share, parting, score, steady
 from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+
+SHARE_OF_CHANCE = 0.8
+"""Of the labels that become others where a batch has all classes, those that must."""
+
+SHARE_LEFT = 0.9
+"""Of what a score is above that of the most frequent class, what must be left of it."""
 
 
 class OfTrainingLabels(Relation):
@@ -42,11 +48,16 @@ class OfTrainingLabels(Relation):
             return lacks(base)
         if not other.account.exchanged:
             return lacks("no batch of the training has labels that are known as such")
+        if parting(tried.first, other) is None:
+            return lacks("the training uses no labels of its batches")
         before = score(steady(tried.first, tried.again)[0].values())
         after = score(steady(other, other)[0].values())
         if before is None or after is None:
             return lacks("the script reports no accuracy")
-        if as_share(after) < max(base.clearly, (as_share(before) + base.share) / 2):
+        if other.account.exchanged < SHARE_OF_CHANCE * base.apart * other.account.labels:
+            return lacks("most labels of a batch are alike")
+        left = (as_share(after) - base.share) / (as_share(before) - base.share)
+        if as_share(after) < base.clearly or left < SHARE_LEFT:
             return HELD
         return broken(
             f"{after.name} near {base.share:.3g}, the share of the most frequent class, with labels of other rows",
