@@ -48,7 +48,7 @@ class OfTrainingLabels(Relation):
             return lacks(base)
         if not other.account.exchanged:
             return lacks("no batch of the training has labels that are known as such")
-        if parting(tried.first, other) is None:
+        if parting(tried.first, other, ("losses", "weights")) is None:
             return lacks("the training uses no labels of its batches")
         before = score(steady(tried.first, tried.again)[0].values())
         after = score(steady(other, other)[0].values())
