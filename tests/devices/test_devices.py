@@ -248,6 +248,7 @@ def test_the_tokens_that_carry_a_loss_are_those_of_the_cpu(tmp_path: Path, pytes
 # The examples of all checks
 
 NEW_PARAMETERS = "on this kind of device a module that is moved gets new parameters, on a GPU it keeps its own"
+CPUS = "its autocast is the CPU's, which casts no weights there"
 NOT_FOLLOWED = "a permutation is not followed to the device that it is moved to"
 SEEN_OTHERWISE = {
     "mode::training-in-eval-mode/custom_backbone_in_eval_mode_while_frozen": NEW_PARAMETERS,
@@ -260,6 +261,8 @@ SEEN_OTHERWISE = {
     "parameters::new-head-frozen/bad.py": NEW_PARAMETERS,
     "weights::initialised-again/bad.py": NEW_PARAMETERS,
     "weights::initialised-again/functions_resets_what_was_loaded": NEW_PARAMETERS,
+    "weights::cast-before-update/bad.py": CPUS,
+    "weights::cast-before-update/good.py": CPUS,
     "rows::shuffled-apart/bad.py": NOT_FOLLOWED,
     "rows::shuffled-apart/good.py": NOT_FOLLOWED,
 }

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
@@ -118,9 +120,10 @@ class BlankTaught(Check):
     def judge(self, call: AlignmentLoss) -> Verdict:
         if not call.at.sampled:
             return NOTHING_TO_JUDGE
-        targets, lengths = on_host(call.targets), torch.as_tensor(call.lengths).detach().cpu().reshape(-1)
+        targets, lengths = on_host(call.targets), _numbers(call.lengths)
         if targets.dim() == 2 and len(targets) == len(lengths):
-            targets = targets[torch.arange(targets.shape[1]) < lengths[:, None]]
+            places = torch.arange(targets.shape[1], device=targets.device)
+            targets = targets[places < lengths.to(targets.device)[:, None]]
         taught = int((targets == call.blank).sum())
         if not taught:
             return HELD
@@ -155,7 +158,7 @@ class TooShortForTargets(Check):
     def judge(self, call: AlignmentLoss) -> Verdict:
         if not call.at.sampled:
             return NOTHING_TO_JUDGE
-        targets, places = (torch.as_tensor(each).detach().cpu().reshape(-1) for each in (call.lengths, call.places))
+        targets, places = _numbers(call.lengths), _numbers(call.places)
         short = int((places < targets + _equal_neighbours(call, targets)).sum())
         if 2 * short <= len(targets):
             return HELD
@@ -166,12 +169,19 @@ class TooShortForTargets(Check):
         )
 
 
+def _numbers(lengths: Any) -> torch.Tensor:
+    """Lengths on the host, whether they are a tensor, a tuple or one for all rows."""
+    if torch.is_tensor(lengths):
+        return lengths.detach().cpu().reshape(-1)
+    return torch.tensor(lengths, device="cpu").reshape(-1)
+
+
 def _equal_neighbours(call: AlignmentLoss, lengths: torch.Tensor) -> torch.Tensor:
     """Of each row, the targets that are the same as the one before: a blank must stand between."""
-    targets = on_host(call.targets)
+    targets = on_host(call.targets).cpu()
     if targets.dim() != 2 or len(targets) != len(lengths):
         return torch.zeros_like(lengths)
-    second = torch.arange(1, targets.shape[1]) < lengths[:, None]
+    second = torch.arange(1, targets.shape[1], device="cpu") < lengths[:, None]
     return ((targets[:, 1:] == targets[:, :-1]) & second).sum(1)
 
 
