@@ -54,6 +54,8 @@ def _summed(root: Any) -> list[Any]:
 
 def _are_the_same(one: LossCall, other: LossCall) -> bool:
     """Whether two calls were given the same memory in the same order, equal targets and equal options."""
+    if one.where == other.where or one.value.grad_fn is other.value.grad_fn:
+        return False  # one call, which is seen twice where a model is compiled
     if one.function != other.function or one.options.keys() != other.options.keys():
         return False
     if not all(_is_same(value, other.options[name]) for name, value in one.options.items()):
