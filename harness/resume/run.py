@@ -19,7 +19,7 @@ from harness.resume.attempt import Attempt, Parting
 from harness.resume.judge import findings, shown_by, without_fallback
 from harness.resume.plan import Kill, after_each, kills
 from harness.spread import On, spread
-from harness.starts.journal import Journal, Saved, is_tensor
+from harness.starts.journal import Journal, Saved, is_tensor, losses_shown
 from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Start, Workdir, no_progress, scratch
 
 Item = TypeVar("Item")
@@ -309,7 +309,7 @@ def _first_difference(parting: Parting) -> str | None:
     if parting.weights:
         return "other weights are trained"
     if one.losses != other.losses:
-        return f"the loss is {_shown(one.losses)} and {_shown(other.losses)}"
+        return f"the loss is {losses_shown(one.losses)} and {losses_shown(other.losses)}"
     if one.gradients != other.gradients or parting.state:
         return "other gradients are used"
     if (one.lr, one.options) != (other.lr, other.options):
@@ -319,10 +319,6 @@ def _first_difference(parting: Parting) -> str | None:
     if differing(one.others, other.others) or one.evaluations != other.evaluations:
         return "models that are evaluated say something else"
     return None
-
-
-def _shown(losses: Sequence[str]) -> str:
-    return ", ".join(f"{float.fromhex(loss):.9g}" if loss.lstrip("-").startswith("0x") else loss for loss in losses)
 
 
 def _reported(attempts: Sequence[Attempt]) -> KillReport:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -189,6 +189,16 @@ class Journal:
 def is_tensor(value: str) -> bool:
     """Whether a value of a file is the digest of a tensor of numbers with a point."""
     return DIGEST.fullmatch(value) is not None
+
+
+def loss_in(value: str) -> float | None:
+    """The number that a loss was; None where it is a digest of several."""
+    return float.fromhex(value) if value.lstrip("-").startswith("0x") else None
+
+
+def losses_shown(losses: Sequence[str]) -> str:
+    """The losses of an update, for a person."""
+    return ", ".join(each if (value := loss_in(each)) is None else f"{value:.9g}" for each in losses)
 
 
 def _frozen(value: Any) -> Any:

@@ -21,7 +21,7 @@ from harness.watch.events import Batch, Forward, LoaderMade, Reported, Seeded, S
 from harness.watch.facts.datasets import length
 from harness.watch.facts.reported_numbers import kind_of, numbers_in
 from harness.watch.monitor import Monitor
-from harness.watch.run.batches import tensors_in
+from harness.watch.run.batches import labels_of, tensors_in
 
 FILE = "account.json"
 
@@ -210,21 +210,20 @@ class Accountant(OutcomeListener):
         self._carries = self._carries or not self._gave.isdisjoint(given - {0})
         self._gave = {each.data_ptr() for each in event.outputs} - {0}
         if event.batch is not None and (used := self._use(event.batch.of.loader)) is not None:
-            self._count(used, event.batch)
-            found = label_of(event.batch.data)
-            fits = None if found is None or event.logits is None else _fit(event.logits, found[1])
-            self._fit = self._fit if fits is None else (self._fit or 0.0) + fits
+            self._count(used, event, event.batch)
         if self._change.kind in ASKED_AGAIN:
             self._ask_again(event)
 
-    def _count(self, used: _Used, batch: Batch) -> None:
+    def _count(self, used: _Used, event: Forward, batch: Batch) -> None:
         used.evaluates = True
         used.counted = used.counted or batch.of.number
-        found = label_of(batch.data)
-        used.exchangeable = used.exchangeable or found is not None
-        of_classes = found is not None and found[1].dim() == 1 and not found[1].is_floating_point()
-        if found is not None and of_classes and batch.of.number == used.counted:
-            used.labels.update(found[1].tolist())
+        if (found := label_of(batch.data)) is None:
+            return
+        used.exchangeable = True
+        if batch.of.number == used.counted:
+            used.labels.update(labels_of(batch.data) or ())
+        if event.logits is not None and (fits := _fit(event.logits, found[1])) is not None:
+            self._fit = (self._fit or 0.0) + fits
 
     def _ask_again(self, event: Forward) -> None:
         """Ask the model once more, and let go of what it says; random numbers go on as if it had not been."""
@@ -232,8 +231,11 @@ class Accountant(OutcomeListener):
         if any(each is _NONE for each in copies) or event.unhooked:
             return
         autograd = torch.inference_mode() if torch.is_inference_mode_enabled() else torch.no_grad()
-        with self.monitor.suspended, unchanged_random_state(), autograd:
-            said = event.model(*copies[0], **copies[1])
+        try:
+            with self.monitor.suspended, unchanged_random_state(), autograd:
+                said = event.model(*copies[0], **copies[1])
+        except Exception:  # noqa: BLE001 - a model that can be called once, as one that counts on what came before
+            return
         self._again += 1
         before, after = ([digest(each) for _, each in tensors_in(each)] for each in (event.output, said))
         if before != after:

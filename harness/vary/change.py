@@ -22,6 +22,7 @@ Kind = Literal[
     "evaluation order",
     "evaluated twice",
     "held-out labels",
+    "held-out labels and order",
     "training labels",
     "workers",
     "rate 0",
@@ -129,12 +130,12 @@ class Loaders:
     def _change_made(self, given: dict[str, Any]) -> None:
         if self._change.kind == "evaluation batches":
             given["batch_size"] = other_size(given.get("batch_size", 1))
-        elif self._change.kind in ("evaluation order", "held-out labels") and _made(given).ordered:
+        elif self._change.kind in ("evaluation order", "held-out labels and order") and _made(given).ordered:
             given["sampler"] = Permuted(given["dataset"], given.get("shuffle"), given.get("generator"))
             given["shuffle"] = None
 
     def _following(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        kinds = ("held-out labels", "training labels")
+        kinds = ("held-out labels", "held-out labels and order", "training labels")
 
         @wraps(original)
         def following(iterator: Any) -> Any:

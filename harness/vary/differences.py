@@ -9,15 +9,13 @@ from typing import Literal
 
 from harness.digests import differing
 from harness.findings import few
-from harness.starts.journal import Journal, Update
+from harness.starts.journal import Journal, Update, loss_in, losses_shown
 from harness.vary.account import Account, Said
+from harness.watch.checks.metrics.reported import MUCH
+from harness.watch.facts.formulas import RATES
 
 NAMES_SHOWN = 3
 """Names that are said."""
-
-MUCH = 0.5
-"""Standard errors by which a number of an evaluation must be another, as for metrics::mean-of-batches: with less, the
-choice of the rows changes it far more."""
 
 SHARE_OF_NUMBER = 0.01
 """The standard error that a number is taken to have where its rows do not tell it."""
@@ -27,8 +25,6 @@ ROUNDING = 2e-5
 
 ROUNDING_OF_LOSS = 1e-3
 """By which share a loss of the same rows may be another with another number of threads."""
-
-RATES = ("accuracy", "error rate", "precision", "recall", "f1", "iou")
 
 
 @dataclass(frozen=True)
@@ -79,19 +75,10 @@ def parting(one: Run, other: Run, parts: Sequence[Part] = ()) -> Parting | None:
 def first_loss(one: Run, other: Run) -> Parting | None:
     """Where a model is given all rows at once, which of them count shows in the first loss."""
     first, second = one.journal.updates[0], other.journal.updates[0]
-    for mine, theirs in zip(first.losses, second.losses, strict=False):
-        if not (_is_number(mine) and _is_number(theirs)):
-            continue
-        values = float.fromhex(mine), float.fromhex(theirs)
-        if abs(values[0] - values[1]) > ROUNDING_OF_LOSS * abs(values[0]):
-            losses = f"a loss of {values[0]:.6g} and {values[1]:.6g} of the same inputs"
-            return Parting("losses", 1, losses, first.where)
+    for mine, theirs in zip(map(loss_in, first.losses), map(loss_in, second.losses), strict=False):
+        if mine is not None and theirs is not None and abs(mine - theirs) > ROUNDING_OF_LOSS * abs(mine):
+            return Parting("losses", 1, f"a loss of {mine:.6g} and {theirs:.6g} of the same inputs", first.where)
     return None
-
-
-def _is_number(loss: str) -> bool:
-    """Whether it is a number, and no digest of several."""
-    return loss.lstrip("-").startswith("0x")
 
 
 def _partings(one: Update, other: Update) -> Iterator[Parting]:
@@ -107,12 +94,8 @@ def _partings(one: Update, other: Update) -> Iterator[Parting]:
     if names := differing(one.weights, other.weights):
         yield Parting("weights", one.at, few(names, NAMES_SHOWN), one.where)
     if one.losses != other.losses:
-        losses = [_shown(each.losses) for each in (one, other)]
+        losses = [losses_shown(each.losses) for each in (one, other)]
         yield Parting("losses", one.at, f"a loss of {losses[0]} and {losses[1]}", one.where)
-
-
-def _shown(losses: Sequence[str]) -> str:
-    return ", ".join(f"{float.fromhex(each):.6g}" if _is_number(each) else each for each in losses)
 
 
 @dataclass(frozen=True)
@@ -153,8 +136,6 @@ class Another:
     name: str
     one: Said
     other: Said
-    times: int = 1
-    """In how many reports it is."""
 
 
 def numbers_apart(numbers: Numbers, other: Run, rows: int) -> Another | None:
@@ -167,7 +148,7 @@ def numbers_apart(numbers: Numbers, other: Run, rows: int) -> Another | None:
         pairs = list(zip(each.said, theirs[key].said, strict=False)) if key in theirs else []
         apart = [(one, two) for one, two in pairs if abs(one.value - two.value) > _margin(one, rows)]
         if apart:
-            return Another(each.name, *apart[0], len(apart))
+            return Another(each.name, *apart[0])
     return None
 
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 from harness.catalogue import RELATIONS, Fault
 from harness.vary.account import LoaderUsed
 from harness.vary.change import Change, Kind
-from harness.vary.differences import Another, Run, numbers_apart, parting, steady
+from harness.vary.differences import Another, Part, Run, first_loss, numbers_apart, parting, series, steady
 
 Result = Literal["held", "broken", "did not apply"]
 
@@ -103,6 +103,8 @@ class Tried:
             return lacks(f"two starts as the script is report another {one} ({two}): seed what it draws")
         if not same:
             return lacks("the script reports no number that is known as a metric or a loss")
+        if same.keys().isdisjoint(series(other)):
+            return lacks("none of the numbers that the script reports as it is was reported")
         of_trainer = {
             key: each
             for key, each in same.items()
@@ -113,12 +115,38 @@ class Tried:
             return Outcome("held", f"but for Trainer's own {loss.name}, in which all batches count alike")
         return apart
 
+    def same_numbers(self, other: Run, when: str) -> Outcome:
+        """Whether another start reports the same numbers; ``when`` says what it has otherwise."""
+        apart = self.numbers_apart(other)
+        if not isinstance(apart, Another):
+            return apart or HELD
+        expected = f"the same {apart.name} {when}, {apart.one.value:g}"
+        return broken(expected, f"{apart.name} {apart.other.value:g}", apart.one.where)
+
+    def same_rows(self, other: Run, when: str, parts: Sequence[Part] = ("rows", "number of updates")) -> Outcome:
+        """Whether another start trains with the same rows in the same order."""
+        if (itself := parting(self.first, self.again, parts)) is not None:
+            return lacks(f"two starts as the script is train with other rows in update {itself.update}")
+        apart = parting(self.first, other, parts)
+        if apart is None and "contents" in parts:
+            apart = first_loss(self.first, other)
+        if apart is None:
+            return HELD
+        expected = f"the same rows in the same order {when}"
+        return broken(expected, f"{apart.what} in update {apart.update}", apart.where, apart.update)
+
+
+WORDS: Mapping[str, str] = {
+    "contents": "the same rows hold other values",
+    "number of updates": "another number of updates",
+    "rates": "another learning rate",
+    "losses": "another loss",
+}
+
 
 def said_of(part: str) -> str:
     """What parts, in words."""
-    return {"contents": "the same rows hold other values", "number of updates": "another number of updates"}.get(
-        part, {"rates": "another learning rate", "losses": "another loss"}.get(part, f"other {part}")
-    )
+    return WORDS.get(part, f"other {part}")
 
 
 class Relation(Fault, package=RELATIONS):

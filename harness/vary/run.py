@@ -174,6 +174,9 @@ def _changes(relations: dict[str, type[Relation]]) -> set[tuple[str, str]]:
 def _judged(relation: type[Relation], tried: Tried, other: Run) -> Outcome:
     if other.crashed is not None:
         return lacks(f"the script ends early with it: {other.crashed}")
+    made = {each.number: each.where for each in tried.first.account.loaders}
+    if any(made.get(each.number, each.where) != each.where for each in other.account.loaders):
+        return lacks("the script makes its DataLoaders in another order with it, so they cannot be told apart")
     return relation.judge(tried, other)
 
 

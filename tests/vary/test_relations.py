@@ -19,6 +19,7 @@ from harness.vary.relations.depends.on_held_out_rows import OnHeldOutRows
 from harness.vary.relations.independent.of_held_out_rows import OfHeldOutRows
 from harness.vary.relations.independent.of_the_seed import OfTheSeed
 from harness.vary.relations.independent.of_training_labels import OfTrainingLabels
+from harness.vary.run import _judged
 
 EVALUATED = LoaderUsed(
     2, "train.py:4", 32, True, 4, 100, trains=False, evaluates=True, labels=(60, 40), exchangeable=True
@@ -116,6 +117,19 @@ def test_only_what_two_equal_starts_report_alike_is_compared() -> None:
     both = tried(run(said(0.8)), run(said(0.7))).numbers_apart(run(said(0.1)))
     assert isinstance(both, Outcome)
     assert both.why == "two starts as the script is report another test accuracy (train.py:20): seed what it draws"
+
+
+def test_a_number_that_is_not_reported_is_no_number_that_is_the_same() -> None:
+    silent = tried(run(said(0.8))).numbers_apart(run())
+    assert isinstance(silent, Outcome)
+    assert silent.result == "did not apply"
+
+
+def test_loaders_that_are_made_in_another_order_are_not_taken_for_each_other() -> None:
+    base, other = tried(run(said(0.8))), run(said(0.8))
+    assert _judged(OnEvaluationBatches, base, other).result == "held"
+    turned = replace(other.account, loaders=(replace(EVALUATED, number=1), replace(TRAINED, number=2)))
+    assert _judged(OnEvaluationBatches, base, replace(other, account=turned)).result == "did not apply"
 
 
 def test_the_loss_of_an_evaluation_by_trainer_is_its_own() -> None:

@@ -124,7 +124,7 @@ def test_a_right_script_depends_on_nothing(tmp_path: Path, pytestconfig: pytest.
     assert (done.status, found["findings"]) == (0, [])
     in_order = {"depends::on-evaluation-order": "did not apply"}
     assert results(found) == dict.fromkeys(catalogue.relations(), "held") | in_order
-    assert "0 broken, 12 held, 1 did not apply; 12 starts of 30 updates" in done.stderr
+    assert "0 broken, 12 held, 1 did not apply; 13 starts of 30 updates" in done.stderr
     assert not list(tmp_path.glob("*.pt"))
 
 
@@ -157,6 +157,7 @@ def test_an_order_that_python_hashes(tmp_path: Path) -> None:
     assert "3 starts" in done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_rows_that_are_cut_by_threads(tmp_path: Path) -> None:
     parts = "parts = x.chunk(torch.get_num_threads())\nx = torch.cat([each / each.std(0) for each in parts])\ntrain ="
@@ -183,6 +184,32 @@ def test_what_is_chosen_by_the_held_out_rows_is_said(tmp_path: Path, pytestconfi
     (said,) = found["relations"]
     assert said["result"] == "held"
     assert said["why"].startswith("the script chooses when it stops by the held-out rows")
+
+
+@pytest.mark.slow
+def test_labels_alone_are_exchanged_where_the_training_must_stay(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """What the order of held-out rows changes, as statistics that go on in an evaluation, is not said of labels."""
+    relation = "depends::on-held-out-rows"
+    _, found = vary(pytestconfig, tmp_path, edited(("model.eval()", "pass")), "--select", relation)
+    assert results(found) == {relation: "held"}
+
+
+@pytest.mark.slow
+def test_a_model_that_cannot_be_asked_again_is_left_alone(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    once = """class Once(nn.Sequential):
+    latest = None
+
+    def forward(self, rows):
+        assert self.latest is None or not torch.equal(self.latest, rows), "asked again"
+        self.latest = rows
+        return super().forward(rows)
+
+model ="""
+    text = edited(("model =", once)).replace("model = nn.Sequential(", "model = Once(")
+    done, found = vary(pytestconfig, tmp_path, text, "--select", "depends::on-being-evaluated")
+    (said,) = found["relations"]
+    assert (done.status, said["result"]) == (0, "did not apply")
+    assert said["why"] == "no call of a model without gradients could be made a second time"
 
 
 @pytest.mark.slow

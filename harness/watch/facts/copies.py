@@ -284,22 +284,21 @@ class Copies(Recogniser):
         self._with_norms |= both is not None
         self._of[held[id(mine)]].append(pair)
 
-    def _in_variables(self) -> Iterator[nn.Module]:
-        """Modules that are variables of the script, or attributes of one."""
+    def _in_variables(self) -> Iterator[tuple[str, nn.Module]]:
+        """Modules that are variables of the script, or attributes of one, by their names."""
         for variables in self.monitor.locator.variables(FRAMES):
-            for value in list(variables.values()):
-                own = () if isinstance(value, (nn.Module, type)) else getattr(value, "__dict__", {}).values()
-                yield from (each for each in (value, *own) if isinstance(each, nn.Module))
+            for name, value in list(variables.items()):
+                if isinstance(value, nn.Module):
+                    yield name, value
+                for key, each in list(getattr(value, "__dict__", {}).items()):
+                    if isinstance(each, nn.Module):
+                        yield f"{name}.{key}", each
 
     def _name_of(self, copy: nn.Parameter) -> str:
         """ "target", where a variable, an attribute or a part of a module has that name."""
-        for variables in self.monitor.locator.variables(FRAMES):
-            for name, value in variables.items():
-                if isinstance(value, nn.Module) and next(_matrices(value), None) is copy:
-                    return name
-                for key, each in list(getattr(value, "__dict__", {}).items()):
-                    if isinstance(each, nn.Module) and next(_matrices(each), None) is copy:
-                        return f"{name}.{key}"
+        for name, module in self._in_variables():
+            if next(_matrices(module), None) is copy:
+                return name
         for called in list(self.monitor.models):
             for key, module in called.named_children():
                 if next(_matrices(module), None) is copy:
@@ -310,7 +309,7 @@ class Copies(Recogniser):
         """Those that were called, and their parts; and networks with a batch normalisation that the script has in its
         variables, which may be called at the end only."""
         seen: set[int] = set()
-        waiting = [each for each in self._in_variables() if _statistics(each) is not None]
+        waiting = [each for _, each in self._in_variables() if _statistics(each) is not None]
         for called in [*self.monitor.models, *waiting]:
             for name, module in called.named_modules():
                 if name.count(".") < DEPTH and id(module) not in seen:

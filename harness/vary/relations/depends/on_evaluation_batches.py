@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from harness.vary.change import other_size
-from harness.vary.differences import Another, Run
-from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+from harness.vary.differences import Run
+from harness.vary.relation import Outcome, Relation, Tried, Way, lacks
 
 
 class OnEvaluationBatches(Relation):
@@ -40,13 +40,6 @@ class OnEvaluationBatches(Relation):
     def judge(cls, tried: Tried, other: Run) -> Outcome:
         if other.account.otherwise:
             return lacks("the model says something else each time (depends::on-chance)")
-        apart = tried.numbers_apart(other)
-        if not isinstance(apart, Another):
-            return apart or HELD
         changed = next(each for each in tried.evaluated if each.size is not None and each.batches > 1)
-        sizes = changed.size or 1, other_size(changed.size or 1)
-        return broken(
-            f"the same {apart.name} with batches of {sizes[1]} rows as with {sizes[0]}, {apart.one.value:g}",
-            f"{apart.name} {apart.other.value:g}",
-            apart.one.where,
-        )
+        size = changed.size or 1
+        return tried.same_numbers(other, f"with batches of {other_size(size)} rows as with {size}")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from harness.vary.differences import Another, Run
-from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+from harness.vary.differences import Run
+from harness.vary.relation import Outcome, Relation, Tried, Way, lacks
 
 
 class OnEvaluationOrder(Relation):
@@ -38,11 +38,4 @@ class OnEvaluationOrder(Relation):
     def judge(cls, tried: Tried, other: Run) -> Outcome:
         if other.account.otherwise:
             return lacks("the model says something else each time (depends::on-chance)")
-        apart = tried.numbers_apart(other)
-        if not isinstance(apart, Another):
-            return apart or HELD
-        return broken(
-            f"the same {apart.name} with the rows in another order, {apart.one.value:g}",
-            f"{apart.name} {apart.other.value:g}",
-            apart.one.where,
-        )
+        return tried.same_numbers(other, "with the rows in another order")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from harness.vary.differences import Another, Part, Run, first_loss, parting
-from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+from harness.vary.differences import Part, Run
+from harness.vary.relation import Outcome, Relation, Tried, Way
 
 PARTS: tuple[Part, ...] = ("rows", "contents", "number of updates")
 
@@ -33,21 +33,9 @@ class OnHashSeed(Relation):
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
-        if (itself := parting(tried.first, tried.again, PARTS)) is not None:
-            return lacks(f"two starts as the script is train with other rows in update {itself.update}")
-        apart = parting(tried.first, other, PARTS) or first_loss(tried.first, other)
-        if apart is not None:
-            return broken(
-                "the same rows in the same order with PYTHONHASHSEED=1 as with 0",
-                f"{apart.what} in update {apart.update}",
-                apart.where,
-                apart.update,
-            )
-        number = tried.numbers_apart(other)
-        if not isinstance(number, Another):
-            return HELD
-        return broken(
-            f"the same {number.name} with PYTHONHASHSEED=1 as with 0, {number.one.value:g}",
-            f"{number.name} {number.other.value:g}, after the same updates",
-            number.one.where,
-        )
+        when = "with PYTHONHASHSEED=1 as with 0"
+        rows = tried.same_rows(other, when, PARTS)
+        if rows.result != "held":
+            return rows
+        numbers = tried.same_numbers(other, when)
+        return numbers if numbers.result == "broken" else rows

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from harness.vary.differences import Part, Run, first_loss, parting
-from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+from harness.vary.differences import Part, Run
+from harness.vary.relation import Outcome, Relation, Tried, Way
 
 PARTS: tuple[Part, ...] = ("rows", "contents", "number of updates")
 
@@ -30,14 +30,4 @@ class OnThreads(Relation):
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
-        if (itself := parting(tried.first, tried.again, PARTS)) is not None:
-            return lacks(f"two starts as the script is train with other rows in update {itself.update}")
-        apart = parting(tried.first, other, PARTS) or first_loss(tried.first, other)
-        if apart is None:
-            return HELD
-        return broken(
-            "the same rows with 3 threads as with the usual number",
-            f"{apart.what} in update {apart.update}",
-            apart.where,
-            apart.update,
-        )
+        return tried.same_rows(other, "with 3 threads as with the usual number", PARTS)

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from harness.vary.differences import Part, Run, parting
+from harness.vary.differences import Run, parting
 from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
-
-PARTS: tuple[Part, ...] = ("rows", "number of updates")
 
 
 class OnWorkers(Relation):
@@ -36,19 +34,11 @@ class OnWorkers(Relation):
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
-        if (itself := parting(tried.first, tried.again, PARTS)) is not None:
+        if not any(each.streams for each in tried.trained):
+            return tried.same_rows(other, "with another number of workers")
+        if (itself := parting(tried.first, tried.again, ("rows", "number of updates"))) is not None:
             return lacks(f"two starts as the script is train with other rows in update {itself.update}")
-        if any(each.streams for each in tried.trained):
-            return _of_streams(tried.first, other)
-        apart = parting(tried.first, other, PARTS)
-        if apart is None:
-            return HELD
-        return broken(
-            "the same rows in the same order with another number of workers",
-            f"{apart.what} in update {apart.update}",
-            apart.where,
-            apart.update,
-        )
+        return _of_streams(tried.first, other)
 
 
 def _of_streams(first: Run, other: Run) -> Outcome:

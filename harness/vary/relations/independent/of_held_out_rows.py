@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from harness.vary.differences import RATES, Run, are_equal, steady
+from harness.vary.differences import Run, are_equal, steady
 from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
+from harness.watch.facts.formulas import RATES
 
 SHARE = 0.1
 """Of the labels that became others, with which any score of theirs is another."""
@@ -23,8 +24,8 @@ class OfHeldOutRows(Relation):
     """
 
     new_since = "0.4.0"
-    kind = "held-out labels"
-    tries = "exchange the labels of held-out rows"
+    kind = "held-out labels and order"
+    tries = "exchange the labels of held-out rows, and the rows"
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:

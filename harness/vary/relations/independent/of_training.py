@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from harness.vary.differences import RATES, Numbers, Run, are_equal, steady
+from harness.vary.differences import Numbers, Run, are_equal, steady
 from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken
+from harness.watch.facts.formulas import RATES
 from harness.watch.facts.reported_numbers import HELD_OUT
 
 

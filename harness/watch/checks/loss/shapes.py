@@ -139,6 +139,7 @@ class Broadcast(Check):
             observed=f"weights of shape {tuple(fact.weights)}, which the product broadcasts: the loss of each row is "
             "multiplied by the weights of all rows",
             hint="Give both the same shape, with squeeze(-1) or unsqueeze(-1).",
+            may_be_meant=True,  # new since 0.4.0
         )
 
     def judge_by_row(self, fact: DifferenceOfRows) -> Verdict:
