@@ -11,11 +11,14 @@ from harness.digests import differing
 from harness.findings import few
 from harness.starts.journal import Journal, Update, loss_in, losses_shown
 from harness.vary.account import Account, Said
-from harness.watch.checks.metrics.reported import MUCH
 from harness.watch.facts.formulas import RATES
 
 NAMES_SHOWN = 3
 """Names that are said."""
+
+MUCH = 0.5
+"""Standard errors by which a number of an evaluation must be another, as for metrics::mean-of-batches: with less, the
+choice of the rows changes it far more."""
 
 SHARE_OF_NUMBER = 0.01
 """The standard error that a number is taken to have where its rows do not tell it."""

@@ -11,7 +11,7 @@ import torch
 from harness.starts.journal import BatchTrained, End, Journal, Loaded, Saved, Update
 from harness.vary.account import Account, LoaderUsed, Said
 from harness.vary.change import label_of, other_size
-from harness.vary.differences import Another, Run, numbers_apart, parting, series, steady
+from harness.vary.differences import MUCH, Another, Run, numbers_apart, parting, series, steady
 from harness.vary.relation import Outcome, Tried
 from harness.vary.relations.depends.on_an_earlier_run import OnAnEarlierRun
 from harness.vary.relations.depends.on_evaluation_batches import OnEvaluationBatches
@@ -20,6 +20,7 @@ from harness.vary.relations.independent.of_held_out_rows import OfHeldOutRows
 from harness.vary.relations.independent.of_the_seed import OfTheSeed
 from harness.vary.relations.independent.of_training_labels import OfTrainingLabels
 from harness.vary.run import _judged
+from harness.watch.checks.metrics import reported
 
 EVALUATED = LoaderUsed(
     2, "train.py:4", 32, True, 4, 100, trains=False, evaluates=True, labels=(60, 40), exchangeable=True
@@ -105,6 +106,11 @@ def test_trainings_of_unlike_length_and_unlike_ends() -> None:
 def test_by_how_much_a_number_may_be_another(one: Said, other: Said, apart: bool) -> None:
     found = numbers_apart(series(run(one)), run(other), rows=100)
     assert (found is not None) == apart
+
+
+def test_the_measure_is_that_of_the_check() -> None:
+    """Which no relation may import."""
+    assert MUCH == reported.MUCH
 
 
 def test_only_what_two_equal_starts_report_alike_is_compared() -> None:
