@@ -266,7 +266,8 @@ def command_in_processes(command: Sequence[str], *, processes: int, patience: fl
             said = "\n".join(_last_lines(path) for path in sorted(folder.rglob(f"{rank}/stderr.log")))
             how = failure.signal_name() if failure.exitcode < 0 else f"exit status {failure.exitcode}"
             ended = f"rank {rank} of {processes} ended with {how}; all ranks were ended\n{said}"
-            if status != failure.exitcode:
+            # A first rank that a signal ended says nothing: the launcher kills one that does not end in time.
+            if status <= 0 or status != failure.exitcode:
                 raise CannotTry(ended) from None
             # The first rank crashed too, and has said how: perhaps only that it lost this one.
             sys.stderr.write(f"harness: {ended}\n")

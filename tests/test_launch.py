@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
 from harness import launch
 from harness.errors import CannotTry
@@ -127,6 +128,19 @@ def test_a_rank_that_runs_on_after_the_first_is_ended(monkeypatch: pytest.Monkey
         launch.command_in_processes(
             ["-c", "import os, time; time.sleep(2 + 60 * int(os.environ['RANK']))"], processes=2
         )
+
+
+def test_a_first_rank_that_had_to_be_killed_has_said_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its status may be that of the rank that died first."""
+    died = {rank: ProcessFailure(rank, 1, -9, error_file="absent") for rank in (1, 0)}
+    died[0].timestamp += 30
+
+    def launched(*_: object) -> None:
+        raise ChildFailedError("train.py", died)
+
+    monkeypatch.setattr(launch, "_launched", launched)
+    with pytest.raises(CannotTry, match="rank 1 of 2 ended with SIGKILL; all ranks were ended"):
+        launch.command_in_processes(["train.py"], processes=2)
 
 
 @pytest.mark.parametrize(
