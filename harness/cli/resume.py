@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("--kills", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Number of kills.")
+@click.option("--every-event", is_flag=True, help="Kill at every file operation of a save, and within each.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for choosing where to kill.")
 @click.option("--resume-args", default="", metavar="ARGS", help="Extra arguments for the restarted script.")
 @click.option(
@@ -55,6 +56,7 @@ def resume(
     script: str,
     arguments: tuple[str, ...],
     kills: int,
+    every_event: bool,
     seed: int,
     resume_args: str,
     processes: int,
@@ -93,6 +95,7 @@ def resume(
         module=module,
         resume_arguments=more,
         count=kills,
+        every_event=every_event,
         seed=seed,
         processes=processes,
         tell=no_progress if quiet else partial(say, err=True),

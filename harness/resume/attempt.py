@@ -101,12 +101,15 @@ class Attempt:
     """Seconds after which the start after the kill was ended, because it did not end by itself."""
 
     @cached_property
-    def checkpoint(self) -> Saved | None:
-        """The latest file with trained weights that can be gone on from: of what was being saved at the kill nothing
-        is complete."""
+    def complete(self) -> list[Saved]:
+        """What can be gone on from: of what was being saved at the kill nothing is complete."""
         torn = {(saved.at, saved.pending) for saved in self.killed.saves if not saved.done}
-        whole = [saved for saved in self.killed.saves if saved.weights and (saved.at, saved.pending) not in torn]
-        return whole[-1] if whole else None
+        return [saved for saved in self.killed.saves if (saved.at, saved.pending) not in torn]
+
+    @cached_property
+    def checkpoint(self) -> Saved | None:
+        """The latest file with trained weights that can be gone on from."""
+        return next((saved for saved in reversed(self.complete) if saved.weights), None)
 
     @cached_property
     def kept(self) -> frozenset[str]:

@@ -74,6 +74,14 @@ def _finding(loss: type[Loss], evidence: Evidence, script: str) -> Finding:
 
 
 def _torn(attempt: Attempt, name: str, evidence: Evidence) -> Evidence:
+    if (moment := attempt.kill.moment) is not None:
+        return replace(
+            evidence,
+            expected=f"to go on although it was killed at update {attempt.kill.at}, {moment}",
+            observed=f"{name.partition('::')[2]}: {evidence.observed}",
+            where=None if moment.operation is None else moment.operation.where,
+            update=attempt.kill.at or None,
+        )
     torn = attempt.killed.saves[-1]
     return replace(
         evidence,

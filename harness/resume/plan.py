@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.starts.journal import Journal
+from harness.starts.moments import Moment
 from harness.starts.orders import RowPlace
 
-Kind = Literal["in an epoch", "during a save", "at the end of an epoch", "in an accumulation window", "after an update"]
+Kind = Literal[
+    "in an epoch",
+    "during a save",
+    "at the end of an epoch",
+    "in an accumulation window",
+    "after an update",
+    "by SIGTERM",
+    "one rank alone",
+]
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,14 @@ class Kill:
     place: RowPlace
     at: int
     """Updates made until then."""
+    moment: Moment | None = None
+    """The folder as the kill leaves it, where it is built, and nothing is killed."""
+    rank: int | None = None
+    """The one that is killed, where the others go on."""
+    restarts: int = 0
+    """How often its launcher starts all ranks again by itself."""
+    grace: float | None = None
+    """Seconds to end by itself after SIGTERM."""
 
 
 def kills(whole: Journal, count: int, seed: int) -> list[Kill]:

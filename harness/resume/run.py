@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,16 @@ from harness.errors import CannotTry
 from harness.findings import Finding, Report
 from harness.fingerprint import fingerprint
 from harness.resume.attempt import Attempt, Parting
+from harness.resume.events import (
+    IDLE,
+    LAUNCHED,
+    EventStarts,
+    different,
+    event_starts,
+    kills_of,
+    moments_of,
+    saves_to_try,
+)
 from harness.resume.judge import findings, shown_by, without_fallback
 from harness.resume.plan import Kill, after_each, kills
 from harness.spread import On, spread
@@ -26,12 +37,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 KILLS = 2
-
-LAUNCHED = "start it in several processes, with --processes"
-"""What to do with a script that a launcher is to start."""
-
-IDLE = "so there is nothing to go on with; if a finished checkpoint lies in the working directory, move it away"
-"""What follows where a script makes no update."""
 
 HOW_TO_KEEP = (
     "write one with its weights, its optimizer's state and its place every so many updates, "
@@ -53,6 +58,10 @@ class KillReport:
     """What was lost, by the ids of the losses."""
     besides: bool = False
     """Whether it is one more than was asked for: right before a save that lost something, to see whose fault it is."""
+    event: str | None = None
+    """The file operation before or within which it was, with every_event."""
+    where: str | None = None
+    """The line of that operation."""
 
 
 @dataclass
@@ -69,6 +78,10 @@ class ResumeReport(Report):
     """Files with trained weights that it writes before its last update."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Of one uninterrupted start, and of all."""
+    operations: int = 0
+    """On files, in the saves that were gone through with every_event."""
+    same: int = 0
+    """Moments after which the folder held what it had held at another one, which was tried."""
 
     @property
     def failed(self) -> bool:
@@ -85,6 +98,7 @@ def resume_script(
     seed: int = 0,
     processes: int = 1,
     places: Callable[[Journal], list[Kill]] | None = None,
+    every_event: bool = False,
     tell: Callable[[str], None] = no_progress,
     on: On = "here",
     hidden: tuple[str, ...] = (),
@@ -93,7 +107,8 @@ def resume_script(
 
     Each start is made in a copy of the working directory. ``resume_arguments`` are given besides ``arguments`` where
     it is started again; ``seed`` chooses among places that are as good; ``places`` chooses them otherwise, from the
-    journal of the uninterrupted run. ``hidden`` are patterns of files that it does not see at first. ``tell`` gets a
+    journal of the uninterrupted run; with ``every_event`` one save is gone through instead, as
+    :mod:`harness.resume.events` does. ``hidden`` are patterns of files that it does not see at first. ``tell`` gets a
     line for each start. ``on`` is where they are made, as :func:`harness.spread.spread` has it.
 
     Raises:
@@ -107,7 +122,11 @@ def resume_script(
         raise CannotTry("harness resume starts the processes itself: call it without a launcher, with --processes")
     if not module:
         readable_script(script)
-    starts = Starts(Command(script, tuple(arguments), module, processes, hidden=hidden), on)
+    command = Command(script, tuple(arguments), module, processes, hidden=hidden)
+    if every_event:
+        with event_starts(command, resume_arguments) as given:
+            return _at_every_event(given, script, tell)
+    starts = Starts(command, on)
     whole, again = _uninterrupted_twice(starts, tell)
     first = whole.journals[0]
     _check_checkpoints(script, first)
@@ -135,6 +154,51 @@ def resume_script(
             for before, its in starts.spread(kill_once, after_each([kill.at])):
                 add(before, its, besides=True)
     report.findings = findings(attempts, script)
+    return report
+
+
+def _at_every_event(starts: EventStarts, script: str, tell: Callable[[str], None]) -> ResumeReport:
+    """Go through one save, and through what is written before the first update.
+
+    Raises:
+        CannotTry: the script does not run, keeps no checkpoint, differs from itself, or no file operation is seen.
+    """
+    whole = starts.whole()
+    first, begun = whole.journals[0], time.monotonic()
+    tell(f"uninterrupted: {len(first.updates)} updates, {_checkpoints(first)}, {whole.seconds:.0f} s")
+    _check_checkpoints(script, first)
+    ats, ends = saves_to_try(first)
+    if not ats:
+        raise CannotTry(
+            f"{script} keeps checkpoints, and no file operation of a save was seen: another program does it"
+        )
+    again = starts.again(ats, ends)
+    for one, other in zip(whole.journals, again.journals, strict=True):
+        _check_repeats(script, one, other)
+    chosen = [kill for at in ats for kill in kills_of(moments_of(starts.store, at))[at == 0 :]]
+    chosen += [kills_of(moments_of(starts.store, at))[-1] for at in ends]
+    kills = different(chosen)
+    report = ResumeReport(script, updates=len(first.updates), checkpoints=len(list(first.checkpoints())))
+    report.operations = sum(each.at in ats for each in first.operations)
+    report.same = len(chosen) - len(kills)
+    tell(
+        f"uninterrupted again: the same, bit for bit; {report.operations} file operations after update {ats[-1]}"
+        f"{' and before the first' * (ats[0] == 0)}: {len(kills)} moments to be killed at, "
+        f"{report.same} more that leave the same"
+    )
+    attempts: list[Attempt] = []
+    patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
+    restarted = starts.after(kills, patience, 2 * len(first.updates) + 1, tell)
+    for kill, (start, left) in zip(kills, restarted, strict=True):
+        of_each = [
+            Attempt(kill, *journals, hung=patience if start.timed_out else None)
+            for journals in zip(whole.journals, again.journals, starts.killed_at(kill), start.journals, strict=True)
+        ]
+        attempts.extend(of_each)
+        report.kills.append(_reported(of_each))
+        tell(_line(report.kills[-1]) + f"; about {left:.0f} s left" * (left >= 1))
+    report.findings = findings(attempts, script)
+    report.seconds = {"uninterrupted": whole.seconds, "in all": time.monotonic() - begun}
     return report
 
 
@@ -324,10 +388,14 @@ def _first_difference(parting: Parting) -> str | None:
 def _reported(attempts: Sequence[Attempt]) -> KillReport:
     first = attempts[0]
     lost = without_fallback(dict.fromkeys(name for attempt in attempts for name in shown_by(attempt)))
-    return KillReport(first.kill.at, first.resumed_from, first.kill.kind, tuple(lost))
+    moment = first.kill.moment
+    event = None if moment is None else str(moment)
+    where = None if moment is None or moment.operation is None else moment.operation.where
+    return KillReport(first.kill.at, first.resumed_from, first.kill.kind, tuple(lost), event=event, where=where)
 
 
 def _line(kill: KillReport) -> str:
     began = "began anew" if kill.resumed_from is None else f"went on after update {kill.resumed_from}"
     why = " (one kill more: is it the save's fault?)" if kill.besides else ""
-    return f"killed at update {kill.at}, {kill.kind}{why}: {began}, {', '.join(kill.lost) or 'the same, bit for bit'}"
+    kind = kill.kind if kill.event is None else kill.event
+    return f"killed at update {kill.at}, {kind}{why}: {began}, {', '.join(kill.lost) or 'the same, bit for bit'}"

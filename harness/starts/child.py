@@ -13,8 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from harness.starts.isolated import joined
+from harness.starts.isolated import VARIABLE, Directory, joined
 from harness.starts.journal import Writer
+from harness.starts.operations import Operations
 from harness.starts.orders import Orders, RowPlace
 from harness.starts.recorder import Recorder, Recording
 from harness.starts.saves import Files
@@ -50,24 +51,33 @@ def _rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
+def _restarts() -> int:
+    """How often torchrun has started all ranks again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
 def record(orders: Orders, others: Others = lambda recording: ()) -> int:
     """Run the script and write its journal; ``others`` makes further listeners."""
     rank = _rank()
     path = None if orders.module else readable_script(orders.script)
-    with orders.journal(rank).open("a", encoding="utf-8") as journal:
+    with orders.journal(rank, _restarts()).open("a", encoding="utf-8") as journal:
         return _run(orders, path, journal, rank, others)
 
 
 def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: Others) -> int:
-    def kill() -> NoReturn:
+    def kill() -> None:
         recording.writer.write(None)
+        if orders.grace is not None:
+            _ask_to_end(orders, rank)
+            return
         _end_all(orders, rank)
 
     def ended() -> NoReturn:
         recording.recorders[0].end(endless=True)
         _end_all(orders, rank)
 
-    place, most = (orders.place, orders.most_updates) if rank == 0 else (RowPlace(), None)
+    mine = rank == (orders.rank or 0) and _restarts() == 0
+    place, most = orders.place if mine else RowPlace(), orders.most_updates if rank == 0 else None
     recording = Recording(Writer(journal), place, most, kill, ended, tells_rows=orders.keep is not None)
 
     def recorder(monitor: Monitor) -> Recorder:
@@ -91,6 +101,9 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
     threads.leaving = left
     process, patches = os.getpid(), Patches(threads.fails)
     Files(recording, locator, Path.cwd()).install(patches)
+    if orders.operations:
+        mirror = Directory.join(Path(os.environ[VARIABLE])).mirror
+        Operations(recording, locator, mirror, orders.watched).install(patches)
     try:
         with as_main(orders.script, orders.arguments, path), room_on_the_stack(), instrumented(threads):
             end = run_as_main(orders.script, path, locator)
@@ -115,8 +128,22 @@ def _end_with(launcher: int) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def _ask_to_end(orders: Orders, rank: int) -> None:
+    """Send SIGTERM as a scheduler does, to the launcher where there is one, and kill what is left after the grace."""
+    launched = "TORCHELASTIC_RUN_ID" in os.environ
+
+    def late() -> None:
+        time.sleep(orders.grace or 0.0)
+        _end_all(orders, rank)
+
+    threading.Thread(target=late, daemon=True).start()
+    os.kill(os.getppid() if launched else os.getpid(), signal.SIGTERM)
+
+
 def _end_all(orders: Orders, rank: int) -> NoReturn:
-    """Kill the launcher, the other ranks and this process, as a machine that goes down would."""
+    """Kill the launcher, the other ranks and this process, as a machine that goes down would; or this one alone."""
+    if orders.rank is not None:
+        os.kill(os.getpid(), signal.SIGKILL)
     if "TORCHELASTIC_RUN_ID" in os.environ:
         os.kill(os.getppid(), signal.SIGKILL)
     for other in orders.pids():

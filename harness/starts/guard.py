@@ -63,6 +63,13 @@ class Changes(Protocol):
         """Another program is started."""
 
 
+class Hears(Protocol):
+    """What is told of files that are written without an audit event."""
+
+    def writes(self, path: Any) -> None:
+        """A file is about to be written."""
+
+
 class Kept:
     """Makes what is in the mirror its own, and keeps what lies outside of it."""
 
@@ -226,7 +233,7 @@ class FileGuard:
                 return
             try:
                 if event in STARTS:
-                    self._changes.starts(_name(args[0]) or event)
+                    self._changes.starts(path_given(args[0]) or event)
                 else:
                     self._events[event](*args)
             except OSError as error:  # what cannot be kept is not changed either
@@ -246,51 +253,51 @@ class FileGuard:
             self.hears("os.truncate", (path,))
 
     def _open(self, path: Any, mode: Any, flags: Any) -> None:
-        name = _name(path)
+        name = path_given(path)
         if name is not None and isinstance(flags, int) and flags & WRITES:
             self._changes.writes(name, empty=bool(flags & os.O_TRUNC))
 
     def _first(self, path: Any, *_: Any) -> None:
-        if (name := _name(path)) is not None:
+        if (name := path_given(path)) is not None:
             self._changes.writes(name)
 
     def _at(self, path: Any, *args: Any) -> None:
-        if (name := _name(path, args[-1] if args else -1)) is not None:
+        if (name := path_given(path, args[-1] if args else -1)) is not None:
             self._changes.writes(name)
 
     def _made(self, path: Any, mode: Any = None, dir_fd: Any = -1) -> None:
-        if (name := _name(path, dir_fd)) is not None and not os.path.lexists(name):
+        if (name := path_given(path, dir_fd)) is not None and not os.path.lexists(name):
             self._changes.writes(name, follow=False)
 
     def _removed(self, path: Any, dir_fd: Any = -1) -> None:
-        if (name := _name(path, dir_fd)) is not None:
+        if (name := path_given(path, dir_fd)) is not None:
             self._changes.writes(name, follow=False)
 
     def _folder_removed(self, path: Any, dir_fd: Any = -1) -> None:
-        if (name := _name(path, dir_fd)) is not None:
+        if (name := path_given(path, dir_fd)) is not None:
             self._changes.writes(name)  # one that is linked has to be a folder to be removed
 
     def _tree_removed(self, path: Any, dir_fd: Any = None) -> None:
-        if (name := _name(path, dir_fd)) is not None:
+        if (name := path_given(path, dir_fd)) is not None:
             self._changes.removes_all(name)
 
     def _renamed(self, source: Any, target: Any, source_fd: Any = -1, target_fd: Any = -1) -> None:
-        one, other = _name(source, source_fd), _name(target, target_fd)
+        one, other = path_given(source, source_fd), path_given(target, target_fd)
         if one is not None and other is not None:
             self._changes.moves(one, other)
 
     def _link(self, source: Any, target: Any, source_fd: Any = -1, target_fd: Any = -1) -> None:
-        one, other = _name(source, source_fd), _name(target, target_fd)
+        one, other = path_given(source, source_fd), path_given(target, target_fd)
         if one is not None and other is not None:
             self._changes.writes(one)
             self._changes.writes(other, follow=False)
 
     def _symlink(self, source: Any, target: Any, dir_fd: Any = -1) -> None:
-        if (name := _name(target, dir_fd)) is not None:
+        if (name := path_given(target, dir_fd)) is not None:
             self._changes.writes(name, follow=False)
 
     def _database(self, path: Any) -> None:
-        name = _name(path)
+        name = path_given(path)
         if name is None or name in ("", ":memory:"):
             return
         name = name.removeprefix("file:").partition("?")[0]
@@ -298,7 +305,7 @@ class FileGuard:
             self._changes.writes(f"{name}{ending}")
 
 
-def _name(path: Any, dir_fd: Any = None) -> str | None:
+def path_given(path: Any, dir_fd: Any = None) -> str | None:
     """A path as text, absolute where it is relative to an open folder; None for a file that is open already."""
     if isinstance(path, int):
         return None
@@ -338,7 +345,7 @@ def _moved_between_file_systems(original: Original, args: tuple[Any, ...], kwarg
 def _writes(place: int, keyword: str, *, when: Callable[..., bool] = lambda *args, **kwargs: True) -> Any:
     """A wrapper that tells of the path among the arguments, where it is a path and ``when`` says that it is written."""
 
-    def of(guard: FileGuard) -> Any:
+    def of(guard: Hears) -> Any:
         def told(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             path = args[place] if len(args) > place else kwargs.get(keyword)
             if isinstance(path, (str, bytes, os.PathLike)) and when(*args, **kwargs):
@@ -350,10 +357,10 @@ def _writes(place: int, keyword: str, *, when: Callable[..., bool] = lambda *arg
     return of
 
 
-def _wraps(*told: tuple[str, Any]) -> Callable[[FileGuard, Patches, ModuleType], None]:
+def _wraps(*told: tuple[str, Any]) -> Callable[[Hears, Patches, ModuleType], None]:
     """Wraps functions of a module, given by dotted names."""
 
-    def wrap(guard: FileGuard, patches: Patches, module: ModuleType) -> None:
+    def wrap(guard: Hears, patches: Patches, module: ModuleType) -> None:
         for dotted, of in told:
             owner: Any = module
             *holders, name = dotted.split(".")
@@ -372,7 +379,7 @@ def _in_any_mode_but(*reading: str) -> Callable[..., bool]:
     return writes
 
 
-WRITERS: Mapping[str, Callable[[FileGuard, Patches, ModuleType], None]] = {
+WRITERS: Mapping[str, Callable[[Hears, Patches, ModuleType], None]] = {
     "torch._C": _wraps(("PyTorchFileWriter", _writes(0, "name"))),
     "torch.jit": _wraps(("ScriptModule.save", _writes(1, "f")), ("RecursiveScriptModule.save", _writes(1, "f"))),
     "safetensors": _wraps(("serialize_file", _writes(1, "filename"))),

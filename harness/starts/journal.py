@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -92,6 +93,23 @@ class Saved:
 
 
 @dataclass(frozen=True)
+class Operation:
+    """Something that is about to be done to a file: opened to be written, written, renamed, removed, made."""
+
+    number: int
+    """Counted from 1, over all ranks where the folder is kept."""
+    at: int
+    """Updates made before it."""
+    kind: str
+    path: str
+    """Relative to the working directory where it lies below it."""
+    where: str | None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.path}"
+
+
+@dataclass(frozen=True)
 class Moved:
     """A file or folder that got another name, as what is written beside a checkpoint does when it is complete."""
 
@@ -128,7 +146,14 @@ class End:
     others: Digests = field(default_factory=dict)
 
 
-KINDS: dict[str, type[Any]] = {"update": Update, "saved": Saved, "moved": Moved, "loaded": Loaded, "end": End}
+KINDS: dict[str, type[Any]] = {
+    "update": Update,
+    "saved": Saved,
+    "moved": Moved,
+    "loaded": Loaded,
+    "operation": Operation,
+    "end": End,
+}
 
 
 @dataclass
@@ -138,18 +163,29 @@ class Journal:
     updates: list[Update] = field(default_factory=list)
     saves: list[Saved] = field(default_factory=list)
     loads: list[Loaded] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
     end: End | None = None
     killed: bool = False
     """Whether it came to where it was to be killed."""
 
     @classmethod
-    def read(cls, path: Path) -> Journal:
-        """A journal as far as it was written; the last line of a process that was killed may be cut."""
+    def read(cls, path: Path, *, until: float | None = None) -> Journal:
+        """A journal as far as it was written; the last line of a process that was killed may be cut.
+
+        Args:
+            until: the number of the operation before which it ends, as that of a process that was killed there; half
+                more than that of one that was begun.
+        """
         journal = cls()
         if not path.exists():
             return journal
         for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
-            journal._add(json.loads(line))
+            read = json.loads(line)
+            if until is not None and read["event"] == "operation" and read["number"] >= until - 0.5:
+                if read["number"] < until:
+                    journal._add(read)
+                break
+            journal._add(read)
         return journal
 
     def _add(self, line: dict[str, Any]) -> None:
@@ -172,6 +208,8 @@ class Journal:
             self._move(Path(line["before"]), Path(line["after"]))
         elif kind == "loaded":
             self.loads.append(Loaded(**line))
+        elif kind == "operation":
+            self.operations.append(Operation(**line))
         else:
             self.end = End(**{name: _frozen(value) for name, value in line.items()})
 
@@ -210,9 +248,12 @@ class Writer:
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
+        self._lock = threading.RLock()  # a thread of the script's may save meanwhile
 
-    def write(self, event: Update | Saved | Moved | Loaded | End | None) -> None:
+    def write(self, event: Update | Saved | Moved | Loaded | Operation | End | None) -> None:
         """Write down an event; None is the kill."""
         name = next((name for name, kind in KINDS.items() if type(event) is kind), "killed")
-        self._file.write(json.dumps({"event": name} | ({} if event is None else asdict(event))) + "\n")
-        self._file.flush()
+        line = json.dumps({"event": name} | ({} if event is None else asdict(event))) + "\n"
+        with self._lock:
+            self._file.write(line)
+            self._file.flush()

@@ -52,6 +52,11 @@ def stamp(path: str) -> Stamp | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
+def real_in(text: str, root: str) -> str:
+    """A text in which paths of the mirror at ``root`` are those that they stand for."""
+    return text.replace(f"{root}/", "/").replace(root, "/")
+
+
 @dataclass
 class Mirror:
     """A root below which some folders are once more."""
@@ -75,7 +80,7 @@ class Mirror:
 
     def real(self, text: str) -> str:
         """A text in which paths of the mirror are those that they stand for."""
-        return text.replace(f"{self._at}/", "/").replace(self._at, "/")
+        return real_in(text, self._at)
 
     def holds(self, path: str) -> bool:
         """Whether an absolute path without links lies in the mirror."""

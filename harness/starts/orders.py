@@ -25,6 +25,17 @@ class RowPlace:
 
 
 @dataclass(frozen=True)
+class Watched:
+    """Which file operations are kept with the folder as it lies before each."""
+
+    store: str
+    at: tuple[int, ...]
+    """Those that are made after so many updates."""
+    ends: tuple[int, ...] = ()
+    """After so many updates the folder alone is kept, as it lies before the next one."""
+
+
+@dataclass(frozen=True)
 class Keep:
     """What :mod:`harness.compare` keeps of one update, tensors and all."""
 
@@ -42,6 +53,15 @@ class Orders:
     arguments: tuple[str, ...] = ()
     module: bool = False
     place: RowPlace = field(default_factory=RowPlace)
+    rank: int | None = None
+    """The one that is killed alone; all are, with their launcher, where it is not said."""
+    grace: float | None = None
+    """Seconds to end by itself after SIGTERM; killed at once where it is not said."""
+    restarts: int = 0
+    """How often the launcher starts all ranks again by itself."""
+    operations: bool = False
+    """Whether file operations are written down."""
+    watched: Watched | None = None
     most_updates: int | None = None
     """End the script where it makes so many: it would not end by itself, or no more are asked for."""
     keep: Keep | None = None
@@ -68,10 +88,14 @@ class Orders:
         backward = found["place"]["backward"]
         place = RowPlace(**{**found["place"], "backward": tuple(backward) if backward else None})
         keep = Keep(**found["keep"]) if found["keep"] else None
-        return cls(**{**found, "place": place, "keep": keep, "arguments": tuple(found["arguments"])})
+        seen = found["watched"]
+        watched = Watched(seen["store"], tuple(seen["at"]), tuple(seen["ends"])) if seen else None
+        made = {"place": place, "keep": keep, "watched": watched, "arguments": tuple(found["arguments"])}
+        return cls(**{**found, **made})
 
-    def journal(self, rank: int) -> Path:
-        return Path(self.folder, f"journal-{rank}.jsonl")
+    def journal(self, rank: int, restarts: int = 0) -> Path:
+        """Of a rank, after so many restarts by its launcher."""
+        return Path(self.folder, f"journal-{rank}{f'-{restarts}' * bool(restarts)}.jsonl")
 
     def pid_file(self, rank: int) -> Path:
         return Path(self.folder, f"pid-{rank}")

@@ -48,6 +48,8 @@ class Recording:
     pending: int = 0
     """Backward passes since the latest update."""
     recorders: list[Recorder] = field(default_factory=list)
+    before_step: Callable[[], None] | None = None
+    """Called where an update is about to be made."""
 
     def current_weights(self) -> frozenset[str]:
         """Digests of the trained weights as they are now."""
@@ -180,6 +182,8 @@ class Recorder(OutcomeListener):
         self._begin_window()
 
     def on_step_begins(self, event: StepBegins) -> None:
+        if self._recording.before_step is not None:
+            self._recording.before_step()
         if not any(event.optimizer is each for each in self._optimizers):
             self._optimizers.append(event.optimizer)
         if event.update != self._counted or any(event.optimizer is each for each in self._together):

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 from harness.errors import CannotTry
+from harness.files import write_atomically
 from harness.processes import Afterwards, afterwards, end_group, started
 from harness.starts.isolated import Directory, folders_of, logs_in, named
 from harness.starts.journal import Journal
+from harness.starts.mirror import real_in
+from harness.starts.moments import Moment, Store, build
 from harness.starts.orders import Orders
 
 PATIENCE = 10.0
 """How many times the uninterrupted run's seconds a start is given."""
 
 LEAST_PATIENCE = 120.0
+
+ABOUT = "about.json"
+"""What a kept start has beside its journals."""
+
+SHARE_OF_MEMORY = 0.8
+"""Of the memory that is free, what starts beside each other may take."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,32 @@ class Start:
     timed_out: bool = False
     fingerprint: dict[str, Any] = field(default_factory=dict)
     """Of the machine, where there are several."""
+    restarted: list[Journal] = field(default_factory=list)
+    """Of each process after its launcher has started all again by itself."""
+
+    @classmethod
+    def read(cls, folder: Path, processes: int, *, until: float | None = None) -> Start:
+        """A start as :meth:`keep` has kept it; ``until`` is that of :meth:`Journal.read`."""
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        at = about.pop("at")
+
+        def journals(restarts: int) -> list[Journal]:
+            files = [folder / Orders("", "").journal(rank, restarts).name for rank in range(processes)]
+            return [_named(Journal.read(file, until=until), lambda text: real_in(text, at)) for file in files]
+
+        restarted = journals(1) if about.pop("restarts") else []
+        return cls(journals(0), **about, restarted=restarted)
+
+    def keep(self, folder: Path, orders: Orders, at: str) -> None:
+        """Keep it in a folder that is there when it is complete; ``at`` is the root of the mirror that it ran in."""
+        beside = folder.with_name(f".{folder.name}")
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        for file in Path(orders.folder).glob("journal-*"):
+            shutil.copyfile(file, beside / file.name)
+        about = {"seconds": self.seconds, "said": self.said, "timed_out": self.timed_out}
+        write_atomically(beside / ABOUT, json.dumps({**about, "at": at, "restarts": orders.restarts}))
+        os.rename(beside, folder)
 
 
 class Workdir:
@@ -103,10 +141,22 @@ class Workdir:
                         _end_ranks(orders)
             said.seek(0)
             text = self.real(said.read()[-20_000:])
-        journals = [Journal.read(orders.journal(rank)) for rank in range(self.command.processes)]
-        for each in journals:
-            each.end, each.saves = named(each.end, self.real), named(each.saves, self.real)
-        return Start(journals, time.perf_counter() - begun, text, timed_out)
+        seconds, ranks = time.perf_counter() - begun, range(self.command.processes)
+        rounds = [
+            [_named(Journal.read(orders.journal(rank, number)), self.real) for rank in ranks]
+            for number in range(orders.restarts + 1)
+        ]
+        return Start(rounds[0], seconds, text, timed_out, restarted=rounds[-1] if orders.restarts else [])
+
+    def bring(self, moment: Moment, store: Store) -> None:
+        """Have the directory, which was just made, lie as a kill at some moment left it."""
+        build(moment, store, self._directory.mirror)
+        self._directory.share()
+
+    @property
+    def at(self) -> str:
+        """The root of the mirror."""
+        return self._directory.mirror.of("")
 
     def uninterrupted(self, *, launched: str, idle: str, **orders: Any) -> Start:
         """Run the script to its end, and remove the copy.
@@ -150,7 +200,14 @@ class Workdir:
 
     def _started(self, orders: Orders, said: TextIO) -> AbstractContextManager[subprocess.Popen[bytes]]:
         return started(
-            [*self._launcher(), self.command.python, "-P", "-m", "harness.starts.child", str(orders.file)],
+            [
+                *self._launcher(orders),
+                self.command.python,
+                "-P",
+                "-m",
+                "harness.starts.child",
+                str(orders.file),
+            ],
             self._left_behind,
             cwd=self.folder,
             env={**os.environ, **self.environment()},
@@ -165,13 +222,13 @@ class Workdir:
         word = self._directory.inside(word, self._directory.folders)
         return word if given in self._directory.folders else self._directory.inside(word, (given,))
 
-    def _launcher(self) -> list[str]:
+    def _launcher(self, orders: Orders) -> list[str]:
         if self.command.processes == 1:
             return []
         ranks = str(self.command.processes)
         return [
             *(self.command.python, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks),
-            "--no-python",
+            *(f"--max-restarts={orders.restarts}", "--no-python"),
         ]
 
     def environment(self) -> dict[str, str]:
@@ -188,12 +245,36 @@ class Workdir:
         return variables | {accelerates_variable("ACCELERATE_USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
 
 
+def _named(journal: Journal, real: Callable[[str], str]) -> Journal:
+    """A journal with the user's own paths."""
+    journal.end, journal.saves = named(journal.end, real), named(journal.saves, real)
+    return journal
+
+
 def _end_ranks(orders: Orders) -> None:
     """Kill the processes of a start that did not end well, and what they started: their launcher is not their group."""
     for pid in orders.pids():
         end_group(pid)
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
+
+
+def at_once(most: int, processes: int = 1) -> int:
+    """How many starts fit beside each other, once one has ended: by the cores, by the memory that it took, and one on a
+    GPU; ``most`` at most."""
+    import torch
+
+    most = min(most, (os.cpu_count() or 1) // processes)
+    if torch.cuda.is_available() or most < 2:
+        return 1
+    try:
+        import resource
+
+        took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 * processes
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, OSError, ValueError):
+        return 1
+    return max(1, min(most, int(SHARE_OF_MEMORY * free / took)))
 
 
 def must_train(start: Start, command: Command, *, launched: str, idle: str) -> None:
@@ -236,13 +317,23 @@ class Scratch:
 
 
 @contextmanager
-def scratch(prefix: str) -> Iterator[Scratch]:
-    """A folder for isolated working directories."""
-    with (
-        TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name,
-        afterwards(Path(name), logs_in(Path(name))) as each,
-    ):
-        yield Scratch(Path(name), each)
+def scratch(prefix: str, name: str | None = None) -> Iterator[Scratch]:
+    """A folder for isolated working directories; with ``name`` always the same, for what holds its path.
+
+    Raises:
+        CannotTry: a folder of that name is there already.
+    """
+    with ExitStack() as stack:
+        if name is None:
+            root = Path(stack.enter_context(TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)))
+        else:
+            root = Path(tempfile.gettempdir(), f"{prefix}{name}")
+            try:
+                root.mkdir(mode=0o700)
+            except FileExistsError as error:
+                raise CannotTry(f"{root} is there already: wait for the other command, or remove it") from error
+            stack.callback(shutil.rmtree, root, ignore_errors=True)
+        yield Scratch(root, stack.enter_context(afterwards(root, logs_in(root))))
 
 
 def no_progress(line: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from harness.starts.workdir import (
     Scratch,
     Start,
     Workdir,
+    at_once,
     must_train,
     no_progress,
     scratch,
@@ -42,9 +42,6 @@ USUAL = {"PYTHONHASHSEED": "0"}
 
 AT_ONCE = 2
 """Starts at a time, where there are as many cores, memory for them, and no GPU that they would share."""
-
-SHARE_OF_MEMORY = 0.8
-"""Of what is free, what starts at the same time may take."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +200,7 @@ class _Starts:
         first = self._must_train(workdir := self._workdir(self._command))
         workdir.remove()
         self._seconds, self._patience = first.seconds, max(LEAST_PATIENCE, PATIENCE * first.seconds)
-        self._at_once = _at_once()
+        self._at_once = at_once(AT_ONCE)
         tell(f"as it is: {len(first.journal.updates)} updates, {first.seconds:.0f} s")
         again = self._must_train(kept := self._workdir(self._command))
         tell(f"as it is, again: {again.seconds:.0f} s")
@@ -276,19 +273,3 @@ def _end(start: Start, journal: Journal) -> str | None:
         return None
     lines = [line for line in text.strip().splitlines() if line.strip()]
     return lines[-1] if lines else "it ended without a word"
-
-
-def _at_once() -> int:
-    """How many starts fit beside each other: by the cores, by the memory that one took, and one on a GPU."""
-    import torch
-
-    if torch.cuda.is_available() or (os.cpu_count() or 1) < AT_ONCE:
-        return 1
-    try:
-        import resource
-
-        took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ImportError, OSError, ValueError):
-        return 1
-    return AT_ONCE if AT_ONCE * took < SHARE_OF_MEMORY * free else 1
