@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 )
 @click.option("--kills", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Number of kills.")
 @click.option("--every-event", is_flag=True, help="Kill at every file operation of a save, and within each.")
+@click.option(
+    "--grace", type=click.FloatRange(min=0), metavar="SECONDS", help="Also send SIGTERM, with so long to end."
+)
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for choosing where to kill.")
 @click.option("--resume-args", default="", metavar="ARGS", help="Extra arguments for the restarted script.")
 @click.option(
@@ -57,6 +60,7 @@ def resume(
     arguments: tuple[str, ...],
     kills: int,
     every_event: bool,
+    grace: float | None,
     seed: int,
     resume_args: str,
     processes: int,
@@ -96,6 +100,7 @@ def resume(
         resume_arguments=more,
         count=kills,
         every_event=every_event,
+        grace=grace,
         seed=seed,
         processes=processes,
         tell=no_progress if quiet else partial(say, err=True),

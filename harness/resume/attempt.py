@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from harness.digests import Digests, differing
@@ -97,6 +98,8 @@ class Attempt:
     """Uninterrupted, a second time: what differs there is no loss."""
     killed: Journal
     resumed: Journal
+    sources: set[str] = field(default_factory=set)
+    """Kinds of files that the script went on from after any of its kills."""
     hung: float | None = None
     """Seconds after which the start after the kill was ended, because it did not end by itself."""
 
@@ -163,6 +166,18 @@ class Attempt:
         found = (weights & state) or weights | state
         found = {each for each in found if each or not last} or {last}
         return max(found & saved or found)
+
+    @cached_property
+    def used(self) -> list[Saved]:
+        """The files with trained weights that it may have gone on from."""
+        return [saved for saved in self.complete if saved.weights and self.origin and saved.at == self.origin]
+
+    @property
+    def source(self) -> str | None:
+        """The kind of file that it went on from, where no other was read that has the same weights."""
+        read = {loaded.path for loaded in self.resumed.loads if loaded.at == 0}
+        kinds = {kind_of(saved.path) for saved in self.used if saved.path in read}
+        return kinds.pop() if len(kinds) == 1 else None
 
     @property
     def resumed_from(self) -> int | None:
@@ -233,6 +248,11 @@ class Attempt:
     def epochs_behind(self) -> int:
         """Whole epochs that lie behind the update from which it went on."""
         return sum(each[-1][0] <= self.origin for each in epochs(self.whole))
+
+
+def kind_of(path: str) -> str:
+    """A path with any numbers."""
+    return re.sub(r"\d+", "*", path)
 
 
 def _same(whole: Digests, resumed: Digests) -> bool:

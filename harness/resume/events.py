@@ -158,7 +158,7 @@ class EventStarts:
             each.killed, each.end = True, None
             each.updates = [update for update in each.updates if update.at <= kill.at]
             each.saves = [saved for saved in each.saves if saved.at <= kill.at]
-            if kill.kind == "during a save":
+            if kill.moment.operation is not None:
                 each.saves = [replace(saved, done=saved.done and saved.at != kill.at) for saved in each.saves]
         return journals
 

@@ -66,7 +66,10 @@ def other_files(attempt: Attempt) -> tuple[Saved, int, bool] | None:
     """The first file that is written although it is not without the kill, or not although it is; after which update,
     and which of both."""
     whole, again, resumed = (_files(each) for each in (attempt.whole, attempt.again, attempt.resumed))
-    expected = {key: saved for key, saved in whole.items() if key in again and key[0] > attempt.origin}
+    begun = {(saved.at, saved.path) for saved in attempt.killed.saves}  # it may be there, and need not be written again
+    expected = {
+        key: saved for key, saved in whole.items() if key in again and key[0] > attempt.origin and key not in begun
+    }
     found = {(at + attempt.origin, path): saved for (at, path), saved in resumed.items() if at}
     paths = {path for _, path in whole}
     for key in sorted(expected.keys() ^ found.keys()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.starts.journal import Journal
@@ -55,6 +55,21 @@ def kills(whole: Journal, count: int, seed: int) -> list[Kill]:
     others = [kill for kill in after_each(range(1, len(whole.updates))) if kill.place.update not in taken]
     more = chance.sample(others, min(len(others), count - len(chosen)))
     return chosen + sorted(more, key=lambda kill: kill.at)
+
+
+def asked_to_end(whole: Journal, grace: float, seed: int) -> list[Kill]:
+    """A SIGTERM in an epoch, with so many seconds to end."""
+    return [
+        replace(kill, kind="by SIGTERM", place=RowPlace(update=kill.at), grace=grace) for kill in kills(whole, 1, seed)
+    ]
+
+
+def ranks_alone(whole: Journal, processes: int, seed: int) -> list[Kill]:
+    """Each rank killed alone; and the last one again, with a launcher that starts all of them anew."""
+    kill = kills(whole, 1, seed)[0]
+    place = RowPlace(update=kill.at)
+    alone = [replace(kill, kind="one rank alone", place=place, rank=rank) for rank in range(processes)]
+    return [*alone, replace(alone[-1], restarts=1)]
 
 
 def after_each(updates: Iterable[int]) -> list[Kill]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from harness.resume.events import (
     saves_to_try,
 )
 from harness.resume.judge import findings, shown_by, without_fallback
-from harness.resume.plan import Kill, after_each, kills
+from harness.resume.plan import Kill, after_each, asked_to_end, kills, ranks_alone
 from harness.spread import On, spread
 from harness.starts.journal import Journal, Saved, is_tensor, losses_shown
 from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Start, Workdir, no_progress, scratch
@@ -62,6 +61,10 @@ class KillReport:
     """The file operation before or within which it was, with every_event."""
     where: str | None = None
     """The line of that operation."""
+    again: int = 0
+    """Updates that were lost with it, and are made once more."""
+    ended: str | None = None
+    """How it ended that was asked to by SIGTERM."""
 
 
 @dataclass
@@ -99,6 +102,7 @@ def resume_script(
     processes: int = 1,
     places: Callable[[Journal], list[Kill]] | None = None,
     every_event: bool = False,
+    grace: float | None = None,
     tell: Callable[[str], None] = no_progress,
     on: On = "here",
     hidden: tuple[str, ...] = (),
@@ -108,8 +112,9 @@ def resume_script(
     Each start is made in a copy of the working directory. ``resume_arguments`` are given besides ``arguments`` where
     it is started again; ``seed`` chooses among places that are as good; ``places`` chooses them otherwise, from the
     journal of the uninterrupted run; with ``every_event`` one save is gone through instead, as
-    :mod:`harness.resume.events` does. ``hidden`` are patterns of files that it does not see at first. ``tell`` gets a
-    line for each start. ``on`` is where they are made, as :func:`harness.spread.spread` has it.
+    :mod:`harness.resume.events` does, and each of several ranks is killed alone. With ``grace`` it gets a SIGTERM once
+    more, and so many seconds to end by itself. ``hidden`` are patterns of files that it does not see at first.
+    ``tell`` gets a line for each start. ``on`` is where they are made, as :func:`harness.spread.spread` has it.
 
     Raises:
         CannotTry: there is no such script, it crashes uninterrupted, makes no update, keeps no checkpoint below its
@@ -123,83 +128,126 @@ def resume_script(
     if not module:
         readable_script(script)
     command = Command(script, tuple(arguments), module, processes, hidden=hidden)
+    starts = Starts(command, on)
     if every_event:
         with event_starts(command, resume_arguments) as given:
-            return _at_every_event(given, script, tell)
-    starts = Starts(command, on)
-    whole, again = _uninterrupted_twice(starts, tell)
-    first = whole.journals[0]
-    _check_checkpoints(script, first)
-    chosen = places(first) if places is not None else kills(first, count, seed)
-    report = ResumeReport(script, updates=len(first.updates), checkpoints=len(list(first.checkpoints())))
-    report.seconds = {"uninterrupted": whole.seconds, "in all": whole.seconds + again.seconds}
-    attempts: list[Attempt] = []
-    patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
-    kill_once = partial(starts.killed, resume_arguments, patience, 2 * len(first.updates) + 1, whole.fingerprint)
-
-    def add(kill: Kill, made: tuple[Start, Start], *, besides: bool = False) -> None:
-        of_each = [
-            Attempt(kill, *journals, hung=patience if made[1].timed_out else None)
-            for journals in zip(whole.journals, again.journals, made[0].journals, made[1].journals, strict=True)
-        ]
-        attempts.extend(of_each)
-        report.seconds["in all"] += made[0].seconds + made[1].seconds
-        report.kills.append(replace(_reported(of_each), besides=besides))
-        tell(_line(report.kills[-1]))
-
+            tried = _at_every_event(given, script, tell)
+        chosen = ranks_alone(tried.whole.journals[0], processes, seed) if processes > 1 else []
+    else:
+        whole, again = _uninterrupted_twice(starts, tell)
+        _check_checkpoints(script, whole.journals[0])
+        tried = Tried(script, whole, again, tell)
+        chosen = places(whole.journals[0]) if places is not None else kills(whole.journals[0], count, seed)
+    chosen += [] if grace is None else asked_to_end(tried.whole.journals[0], grace, seed)
+    kill_once = partial(starts.killed, resume_arguments, tried.patience, tried.most, tried.whole.fingerprint)
     for kill, made in starts.spread(kill_once, chosen):
-        add(kill, made)
-        elsewhere = {name for each in report.kills[:-1] for name in each.lost if each.kind != "during a save"}
-        if kill.kind == "during a save" and kill.at and set(report.kills[-1].lost) - elsewhere:
+        tried.add(kill, made[0].journals, made[1], seconds=made[0].seconds)
+        if kill.kind == "during a save" and kill.at and tried.lost_in_a_save():
             for before, its in starts.spread(kill_once, after_each([kill.at])):
-                add(before, its, besides=True)
-    report.findings = findings(attempts, script)
-    return report
+                tried.add(before, its[0].journals, its[1], seconds=its[0].seconds, besides=True)
+    return tried.over()
 
 
-def _at_every_event(starts: EventStarts, script: str, tell: Callable[[str], None]) -> ResumeReport:
+class Tried:
+    """The kills of a script, and what became of each."""
+
+    def __init__(self, script: str, whole: Start, again: Start, tell: Callable[[str], None]) -> None:
+        self.whole, self.again = whole, again
+        first = whole.journals[0]
+        self.report = ResumeReport(script, updates=len(first.updates), checkpoints=len(list(first.checkpoints())))
+        self.report.seconds = {"uninterrupted": whole.seconds, "in all": whole.seconds + again.seconds}
+        self.patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
+        self.most = 2 * len(first.updates) + 1
+        self._tell, self._sources = tell, set[str]()
+        self._attempts = list[list[Attempt]]()
+
+    def add(
+        self,
+        kill: Kill,
+        killed: list[Journal],
+        restarted: Start,
+        *,
+        seconds: float = 0.0,
+        left: float = 0.0,
+        **how: Any,
+    ) -> None:
+        """A kill, with what the ranks had done by then and what they did when they were started again.
+
+        Args:
+            seconds: what the start that was killed took.
+            left: those that the kills after it will take, if that is known.
+            how: further fields of its :class:`KillReport`.
+        """
+        if kill.grace is not None:
+            how["ended"] = _ended(killed[kill.rank or 0], self.whole.journals[0], kill)
+            kill = replace(kill, at=len(killed[kill.rank or 0].updates))
+        hung = self.patience if restarted.timed_out else None
+        ranks = zip(self.whole.journals, self.again.journals, killed, restarted.journals, strict=True)
+        of_each = [Attempt(kill, *journals, sources=self._sources, hung=hung) for journals in ranks]
+        self._sources |= {each.source for each in of_each if each.source is not None}
+        self._attempts.append(of_each)
+        self.report.seconds["in all"] += seconds + restarted.seconds
+        self.report.kills.append(_reported(of_each, **how))
+        line = _line(self.report.kills[-1], self.report.seconds["uninterrupted"] / max(1, self.report.updates))
+        self._tell(line + f"; about {left:.0f} s left" * (left >= 1))
+
+    def lost_in_a_save(self) -> bool:
+        """Whether the latest kill, during a save, lost something that no kill elsewhere did."""
+        *before, last = self.report.kills
+        elsewhere = {name for each in before for name in each.lost if each.kind != "during a save"}
+        return bool(set(last.lost) - elsewhere)
+
+    def over(self) -> ResumeReport:
+        """The report, when the script was killed for the last time: one kill may show what another one lost."""
+        kills = zip(self.report.kills, self._attempts, strict=True)
+        self.report.kills = [replace(kill, lost=_lost(attempts)) for kill, attempts in kills]
+        self.report.findings = findings((each for attempts in self._attempts for each in attempts), self.report.script)
+        return self.report
+
+
+def _at_every_event(starts: EventStarts, script: str, tell: Callable[[str], None]) -> Tried:
     """Go through one save, and through what is written before the first update.
 
     Raises:
         CannotTry: the script does not run, keeps no checkpoint, differs from itself, or no file operation is seen.
     """
     whole = starts.whole()
-    first, begun = whole.journals[0], time.monotonic()
+    first = whole.journals[0]
     tell(f"uninterrupted: {len(first.updates)} updates, {_checkpoints(first)}, {whole.seconds:.0f} s")
     _check_checkpoints(script, first)
     ats, ends = saves_to_try(first)
     if not ats:
         raise CannotTry(
-            f"{script} keeps checkpoints, and no file operation of a save was seen: another program does it"
+            f"{script} keeps checkpoints, and no file operation of a save was seen: they go to a database perhaps, or "
+            "another program saves them"
         )
     again = starts.again(ats, ends)
     for one, other in zip(whole.journals, again.journals, strict=True):
         _check_repeats(script, one, other)
     chosen = [kill for at in ats for kill in kills_of(moments_of(starts.store, at))[at == 0 :]]
     chosen += [kills_of(moments_of(starts.store, at))[-1] for at in ends]
-    kills = different(chosen)
-    report = ResumeReport(script, updates=len(first.updates), checkpoints=len(list(first.checkpoints())))
-    report.operations = sum(each.at in ats for each in first.operations)
-    report.same = len(chosen) - len(kills)
+    kills, tried = different(chosen), Tried(script, whole, again, tell)
+    tried.report.operations = sum(each.at in ats for each in first.operations)
+    tried.report.same = len(chosen) - len(kills)
     tell(
-        f"uninterrupted again: the same, bit for bit; {report.operations} file operations after update {ats[-1]}"
+        f"uninterrupted again: the same, bit for bit; {tried.report.operations} file operations after update {ats[-1]}"
         f"{' and before the first' * (ats[0] == 0)}: {len(kills)} moments to be killed at, "
-        f"{report.same} more that leave the same"
+        f"{tried.report.same} more that leave the same"
     )
-    attempts: list[Attempt] = []
-    patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
-    restarted = starts.after(kills, patience, 2 * len(first.updates) + 1, tell)
-    for kill, (start, left) in zip(kills, restarted, strict=True):
-        of_each = [
-            Attempt(kill, *journals, hung=patience if start.timed_out else None)
-            for journals in zip(whole.journals, again.journals, starts.killed_at(kill), start.journals, strict=True)
-        ]
-        attempts.extend(of_each)
-        report.kills.append(_reported(of_each))
-        tell(_line(report.kills[-1]) + f"; about {left:.0f} s left" * (left >= 1))
-    report.findings = findings(attempts, script)
-    report.seconds = {"uninterrupted": whole.seconds, "in all": time.monotonic() - begun}
-    return report
+    for kill, (start, left) in zip(kills, starts.after(kills, tried.patience, tried.most, tell), strict=True):
+        tried.add(kill, starts.killed_at(kill), start, left=left)
+    return tried
+
+
+def _ended(killed: Journal, whole: Journal, kill: Kill) -> str:
+    """What a script did that was asked to end."""
+    asked = kill.place.update or 0
+    usual = {(saved.at, saved.path) for saved in whole.saves}
+    own = [each for each in killed.saves if each.done and each.at >= asked and (each.at, each.path) not in usual]
+    saved = f"saved {own[-1].path}" if own else "saved nothing"
+    if killed.late:
+        return f"{saved} and had not ended after {kill.grace:g} s"
+    return f"{saved} and {'ended' if killed.end is not None else 'was ended by the signal'}"
 
 
 @dataclass(frozen=True)
@@ -238,14 +286,18 @@ class Starts:
         _check_alike(expected, self._fingerprint())
         script = self.command.script
         with self._workdir() as workdir:
-            killed = workdir.start(workdir.orders(place=kill.place), patience)
-            if not killed.journals[0].killed:
+            orders = workdir.orders(place=kill.place, rank=kill.rank, restarts=kill.restarts, grace=kill.grace)
+            killed = workdir.start(orders, patience + (kill.grace or 0.0))
+            if not killed.journals[kill.rank or 0].killed:
                 said = f"it was ended after {patience:.0f} s" if killed.timed_out else killed.said.strip()
                 raise CannotTry(
                     f"{script} did not come to where it was to be killed, {kill.kind} at update {kill.at}, and had "
                     f"come there before; {said or 'it said nothing'}"
                 )
-            resumed = workdir.start(workdir.orders(arguments, most_updates=most), patience)
+            if kill.restarts:
+                resumed = replace(killed, journals=killed.restarted, seconds=0.0)
+            else:
+                resumed = workdir.start(workdir.orders(arguments, most_updates=most), patience)
         failed = next((each.end.failed for each in resumed.journals if each.end is not None and each.end.failed), None)
         if failed:
             raise CannotTry(f"{script} could not be recorded after it was killed: {failed}")
@@ -385,17 +437,24 @@ def _first_difference(parting: Parting) -> str | None:
     return None
 
 
-def _reported(attempts: Sequence[Attempt]) -> KillReport:
-    first = attempts[0]
-    lost = without_fallback(dict.fromkeys(name for attempt in attempts for name in shown_by(attempt)))
-    moment = first.kill.moment
-    event = None if moment is None else str(moment)
-    where = None if moment is None or moment.operation is None else moment.operation.where
-    return KillReport(first.kill.at, first.resumed_from, first.kill.kind, tuple(lost), event=event, where=where)
+def _lost(attempts: Sequence[Attempt]) -> tuple[str, ...]:
+    return tuple(without_fallback(dict.fromkeys(name for attempt in attempts for name in shown_by(attempt))))
 
 
-def _line(kill: KillReport) -> str:
+def _reported(attempts: Sequence[Attempt], **how: Any) -> KillReport:
+    first, kill = attempts[0], attempts[0].kill
+    if (moment := kill.moment) is not None:
+        how |= {"event": str(moment), "where": None if moment.operation is None else moment.operation.where}
+    kind = f"{kill.kind}: rank {kill.rank}" if kill.rank is not None else kill.kind
+    kind += ", started again by its launcher" * bool(kill.restarts)
+    again = max(0, kill.at - first.origin)
+    return KillReport(kill.at, first.resumed_from, kind, _lost(attempts), again=again, **how)
+
+
+def _line(kill: KillReport, seconds: float) -> str:
     began = "began anew" if kill.resumed_from is None else f"went on after update {kill.resumed_from}"
     why = " (one kill more: is it the save's fault?)" if kill.besides else ""
     kind = kill.kind if kill.event is None else kill.event
+    if kill.ended is not None:
+        kind += f", {kill.ended}; {kill.again} updates ({kill.again * seconds:.0f} s) are made once more"
     return f"killed at update {kill.at}, {kind}{why}: {began}, {', '.join(kill.lost) or 'the same, bit for bit'}"

@@ -67,9 +67,14 @@ def record(orders: Orders, others: Others = lambda recording: ()) -> int:
 def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: Others) -> int:
     def kill() -> None:
         recording.writer.write(None)
-        if orders.grace is not None:
-            _ask_to_end(orders, rank)
-            return
+        if orders.grace is None:
+            _end_all(orders, rank)
+        threading.Thread(target=late, daemon=True).start()
+        os.kill(os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else os.getpid(), signal.SIGTERM)
+
+    def late() -> NoReturn:
+        time.sleep(orders.grace or 0.0)
+        recording.writer.write(None)
         _end_all(orders, rank)
 
     def ended() -> NoReturn:
@@ -126,18 +131,6 @@ def _end_with(launcher: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True).start()
-
-
-def _ask_to_end(orders: Orders, rank: int) -> None:
-    """Send SIGTERM as a scheduler does, to the launcher where there is one, and kill what is left after the grace."""
-    launched = "TORCHELASTIC_RUN_ID" in os.environ
-
-    def late() -> None:
-        time.sleep(orders.grace or 0.0)
-        _end_all(orders, rank)
-
-    threading.Thread(target=late, daemon=True).start()
-    os.kill(os.getppid() if launched else os.getpid(), signal.SIGTERM)
 
 
 def _end_all(orders: Orders, rank: int) -> NoReturn:

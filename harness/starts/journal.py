@@ -90,6 +90,8 @@ class Saved:
     where: str | None
     done: bool = False
     """Whether it was written to its end."""
+    opened: bool = False
+    """Whether it is only known that it was opened to be written."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,9 @@ class End:
     others: Digests = field(default_factory=dict)
 
 
+IN_MEMORY = "a buffer in memory"
+"""The path of what is no file, and may be written to one afterwards."""
+
 KINDS: dict[str, type[Any]] = {
     "update": Update,
     "saved": Saved,
@@ -165,8 +170,12 @@ class Journal:
     loads: list[Loaded] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     end: End | None = None
+    there: frozenset[str] = frozenset()
+    """The files in the working directory when it began, relative to it."""
     killed: bool = False
-    """Whether it came to where it was to be killed."""
+    """Whether it came to where it was to be killed, or asked to end."""
+    late: bool = False
+    """Whether it had not ended by itself in the time that it was given, and was killed then."""
 
     @classmethod
     def read(cls, path: Path, *, until: float | None = None) -> Journal:
@@ -191,7 +200,7 @@ class Journal:
     def _add(self, line: dict[str, Any]) -> None:
         kind = line.pop("event")
         if kind == "killed":
-            self.killed = True
+            self.killed, self.late = True, self.killed
         elif kind == "update":
             line["batches"] = tuple(
                 BatchTrained(**{name: _frozen(value) for name, value in each.items()}) for each in line["batches"]
@@ -200,10 +209,7 @@ class Journal:
                 self.updates.pop()  # another optimizer has stepped in it since
             self.updates.append(Update(**{name: _frozen(value) for name, value in line.items()}))
         elif kind == "saved":
-            saved = Saved(**line)
-            if saved.done and self.saves and self.saves[-1].number == saved.number:
-                self.saves.pop()
-            self.saves.append(saved)
+            self._save(Saved(**line))
         elif kind == "moved":
             self._move(Path(line["before"]), Path(line["after"]))
         elif kind == "loaded":
@@ -213,7 +219,24 @@ class Journal:
         else:
             self.end = End(**{name: _frozen(value) for name, value in line.items()})
 
+    def _save(self, saved: Saved) -> None:
+        """A file, as its writing begins or ends; what is opened right behind a buffer gets what that holds."""
+        last = self.saves[-1] if self.saves else None
+        ends = last is not None and saved.done and last.number == saved.number
+        buffer = last is not None and last.path == IN_MEMORY and last.done and saved.opened
+        if (
+            last is not None
+            and (buffer or (ends and saved.opened))
+            and (last.at, last.pending) == (saved.at, saved.pending)
+        ):
+            saved = replace(saved, values=last.values, weights=last.weights, opened=False)
+        if ends:
+            self.saves.pop()
+        self.saves.append(saved)
+
     def _move(self, before: Path, after: Path) -> None:
+        if self.saves and self.saves[-1].path == IN_MEMORY and self.saves[-1].done:
+            self.saves[-1] = replace(self.saves[-1], path=str(after))  # it was written to a file elsewhere first
         for number, saved in enumerate(self.saves):
             if saved.done and Path(saved.path).is_relative_to(before):
                 self.saves[number] = replace(saved, path=str(after / Path(saved.path).relative_to(before)))
@@ -251,7 +274,7 @@ class Writer:
         self._lock = threading.RLock()  # a thread of the script's may save meanwhile
 
     def write(self, event: Update | Saved | Moved | Loaded | Operation | End | None) -> None:
-        """Write down an event; None is the kill."""
+        """Write down an event; None is the kill, or the first time that it is asked to end."""
         name = next((name for name, kind in KINDS.items() if type(event) is kind), "killed")
         line = json.dumps({"event": name} | ({} if event is None else asdict(event))) + "\n"
         with self._lock:

@@ -280,7 +280,8 @@ def _options(optimizer: Optimizer) -> dict[str, str]:
     """What the groups were made with, but for the learning rate: one value where all have the same."""
     found = {"optimizer": type(optimizer).__name__}
     for name in sorted(optimizer.defaults.keys() - {"lr"}):
-        values = [str(group.get(name)) for group in optimizer.param_groups]
+        given = (group.get(name) for group in optimizer.param_groups)
+        values = [str(tuple(each) if isinstance(each, list) else each) for each in given]  # as betas are, read back
         found[name] = values[0] if len(set(values)) == 1 else ", ".join(values)
     return found
 

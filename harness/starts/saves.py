@@ -18,19 +18,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.digests import values_in
+from harness.digests import Digests, values_in
 from harness.starts.guard import is_ours
-from harness.starts.journal import Loaded, Moved, Saved, is_tensor
+from harness.starts.journal import IN_MEMORY, Loaded, Moved, Saved, is_tensor
 from harness.starts.recorder import Recording
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.locate import Locator
 
 Given = Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[Any, Any]]
 """What is saved, and where to: a path or an open file."""
-
-
-IN_MEMORY = "a buffer in memory"
-"""The path of what is no file, and may be written to one afterwards."""
 
 
 @dataclass
@@ -51,6 +47,7 @@ class Files:
         self._wrap(patches, pickle, "dump", _arguments("obj", "file"))
         self._wrap(patches, json, "dump", _arguments("obj", "fp"))
         self._wrap(patches, np, "save", _arguments("arr", "file", reverse=True))
+        patches.wrap(pickle, "dumps", self._dumps)
         for name in ("savez", "savez_compressed"):
             self._wrap(patches, np, name, _arrays)
         for name in ("write_text", "write_bytes"):
@@ -80,7 +77,7 @@ class Files:
         if target is None or not target.absolute().is_relative_to(self.folder):
             return
         with self._writing():
-            saved = self._begins(None, target)
+            saved = self._begins({}, target, opened=True)
             if saved.number == self.recording.place.file:
                 target.write_bytes(b"")
                 self.recording.kill()
@@ -120,7 +117,7 @@ class Files:
                 return original(*args, **kwargs)
             path = _path_of(target)
             with self._writing():
-                event = self._begins(saved, path)
+                event = self._begins(values_in(saved), path)
                 found = original(*args, **kwargs)
             if event.number == self.recording.place.file:
                 if path is not None:
@@ -131,25 +128,40 @@ class Files:
 
         patches.wrap(owner, name, saves)
 
+    def _dumps(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """A state that is pickled in memory, to be written to a file; nothing else that is pickled is of interest."""
+        if self.inside or threading.get_ident() != self.thread:
+            return original(*args, **kwargs)
+        with self._writing():
+            values = values_in(args[0] if args else kwargs.get("obj"))
+            found = original(*args, **kwargs)
+        if self._has_weights(values):
+            self.recording.writer.write(replace(self._begins(values, None), done=True))
+        return found
+
     def _shown(self, path: Path) -> str:
         path = path.absolute()
         return str(path.relative_to(self.folder) if path.is_relative_to(self.folder) else path)
 
-    def _begins(self, saved: Any, path: Path | None) -> Saved:
+    def _begins(self, values: Digests, path: Path | None, *, opened: bool = False) -> Saved:
         self.written += 1
-        values = values_in(saved)
         event = Saved(
             number=self.written,
             at=self.recording.updates,
             pending=self.recording.pending,
             path=IN_MEMORY if path is None else self._shown(path),
             values=values,
-            weights=any(is_tensor(each) for each in values.values())
-            and not self.recording.current_weights().isdisjoint(values.values()),
+            weights=self._has_weights(values),
             where=self.locator.where(),
+            opened=opened,
         )
         self.recording.writer.write(event)
         return event
+
+    def _has_weights(self, values: Digests) -> bool:
+        return any(is_tensor(each) for each in values.values()) and not self.recording.current_weights().isdisjoint(
+            values.values()
+        )
 
 
 def _arguments(saved: str, target: str, reverse: bool = False) -> Given:

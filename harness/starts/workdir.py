@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ from harness.files import write_atomically
 from harness.processes import Afterwards, afterwards, end_group, started
 from harness.starts.isolated import Directory, folders_of, logs_in, named
 from harness.starts.journal import Journal
-from harness.starts.mirror import real_in
+from harness.starts.mirror import ENTRIES, real_in
 from harness.starts.moments import Moment, Store, build
 from harness.starts.orders import Orders
 
@@ -30,6 +31,10 @@ PATIENCE = 10.0
 """How many times the uninterrupted run's seconds a start is given."""
 
 LEAST_PATIENCE = 120.0
+
+STORES = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+"""A store for each time that torchrun starts the ranks: else they may look for each other where the last ones were
+(pytorch/pytorch#167288)."""
 
 ABOUT = "about.json"
 """What a kept start has beside its journals."""
@@ -80,7 +85,10 @@ class Start:
             return [_named(Journal.read(file, until=until), lambda text: real_in(text, at)) for file in files]
 
         restarted = journals(1) if about.pop("restarts") else []
-        return cls(journals(0), **about, restarted=restarted)
+        found, there = journals(0), frozenset(about.pop("there"))
+        for each in found:
+            each.there = there
+        return cls(found, **about, restarted=restarted)
 
     def keep(self, folder: Path, orders: Orders, at: str) -> None:
         """Keep it in a folder that is there when it is complete; ``at`` is the root of the mirror that it ran in."""
@@ -90,6 +98,7 @@ class Start:
         for file in Path(orders.folder).glob("journal-*"):
             shutil.copyfile(file, beside / file.name)
         about = {"seconds": self.seconds, "said": self.said, "timed_out": self.timed_out}
+        about["there"] = sorted(self.journals[0].there)
         write_atomically(beside / ABOUT, json.dumps({**about, "at": at, "restarts": orders.restarts}))
         os.rename(beside, folder)
 
@@ -128,6 +137,7 @@ class Workdir:
     def start(self, orders: Orders, timeout: float | None = None) -> Start:
         """Start the script, and wait for its end or its death, or for ``timeout`` seconds."""
         orders.write()
+        there = frozenset(_files_below(self.folder))
         begun = time.perf_counter()
         with (self._home / "stderr.txt").open("w+") as said:
             with self._started(orders, said) as process:
@@ -146,6 +156,8 @@ class Workdir:
             [_named(Journal.read(orders.journal(rank, number)), self.real) for rank in ranks]
             for number in range(orders.restarts + 1)
         ]
+        for each in rounds[0]:
+            each.there = there
         return Start(rounds[0], seconds, text, timed_out, restarted=rounds[-1] if orders.restarts else [])
 
     def bring(self, moment: Moment, store: Store) -> None:
@@ -241,14 +253,22 @@ class Workdir:
         import torch
 
         if torch.cuda.is_available():
-            return variables
-        return variables | {accelerates_variable("ACCELERATE_USE_CPU"): "true", "OMP_NUM_THREADS": "1"}
+            return variables | STORES
+        return variables | {accelerates_variable("ACCELERATE_USE_CPU"): "true", "OMP_NUM_THREADS": "1"} | STORES
 
 
 def _named(journal: Journal, real: Callable[[str], str]) -> Journal:
     """A journal with the user's own paths."""
     journal.end, journal.saves = named(journal.end, real), named(journal.saves, real)
     return journal
+
+
+def _files_below(folder: Path) -> Iterator[str]:
+    """The first files of a folder, relative to it."""
+    found = (
+        os.path.relpath(os.path.join(below, name), folder) for below, _, names in os.walk(folder) for name in names
+    )
+    return itertools.islice(found, ENTRIES)
 
 
 def _end_ranks(orders: Orders) -> None:

@@ -43,7 +43,8 @@ class BestScoreLost(Loss):
                 at,
             )
         for whole, resumed, key in other_values(attempt):
-            if not is_tensor(whole.values[key]) and SCORE.search(key):
+            shown = key.rpartition(".")[2] if is_tensor(whole.values[key]) else key
+            if SCORE.search(shown):
                 return Evidence(
                     f"{key} {whole.values[key]} in {whole.path} after update {whole.at}",
                     resumed.values[key],

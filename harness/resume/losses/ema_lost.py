@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from harness.resume.attempt import Attempt
-from harness.resume.evidence import end_differs, other_files, other_values
+from harness.resume.evidence import SCORE, end_differs, other_files, other_values
 from harness.resume.loss import Evidence, Loss, several
 from harness.starts.journal import is_tensor
 
@@ -43,7 +43,7 @@ class EmaLost(Loss):
                 attempt.load_line,
             )
         for whole, _, key in other_values(attempt):
-            if is_tensor(whole.values[key]):
+            if is_tensor(whole.values[key]) and not SCORE.search(key.rpartition(".")[2]):
                 return Evidence(
                     f"the same {key} in {whole.path} after update {whole.at} as without the kill",
                     "another, while the weights that are trained are the same",

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import re
-
-from harness.resume.attempt import Attempt
+from harness.resume.attempt import Attempt, kind_of
 from harness.resume.loss import Evidence, Loss
 from harness.starts.journal import Journal, Saved
 
@@ -27,12 +25,11 @@ class NewestNotUsed(Loss):
 
     @classmethod
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
-        if attempt.anew or not attempt.origin or not attempt.resumed.updates:
+        if attempt.anew or not attempt.used or not attempt.resumed.updates:
             return None
-        whole = [saved for saved in attempt.complete if saved.weights]
-        used = [saved for saved in whole if saved.at == attempt.origin]
-        newer = [saved for saved in whole if saved.at > attempt.origin]
-        found = next((each for each in reversed(newer) if any(_stands_for(each, its, attempt) for its in used)), None)
+        newer = [saved for saved in attempt.complete if saved.weights and saved.at > attempt.origin]
+        there = [saved for saved in newer if saved.path in attempt.resumed.there]
+        found = next((each for each in reversed(there) if _can_stand_for(each, attempt)), None)
         if found is None:
             return None
         return Evidence(
@@ -43,18 +40,17 @@ class NewestNotUsed(Loss):
         )
 
 
-def _stands_for(newer: Saved, used: Saved, attempt: Attempt) -> bool:
-    """Whether the newer file can be gone on from where the older one can: it is one of the same kind, or holds as much
-    and is written whenever that is."""
-    if _kind(newer.path) == _kind(used.path):
+def _can_stand_for(newer: Saved, attempt: Attempt) -> bool:
+    """Whether the script could go on from a newer file: it is one of the kind that it did go on from, here or after
+    another kill; or it holds as much, and is written whenever that is."""
+    kind = kind_of(newer.path)
+    if kind in attempt.sources or all(kind_of(used.path) == kind for used in attempt.used):
         return True
-    return used.values.keys() <= newer.values.keys() and _times(used, attempt.whole) <= _times(newer, attempt.whole)
+    return all(
+        used.values.keys() <= newer.values.keys() and _times(used, attempt.whole) <= _times(newer, attempt.whole)
+        for used in attempt.used
+    )
 
 
 def _times(file: Saved, journal: Journal) -> set[int]:
-    return {saved.at for saved in journal.saves if saved.done and _kind(saved.path) == _kind(file.path)}
-
-
-def _kind(path: str) -> str:
-    """A path with any numbers."""
-    return re.sub(r"\d+", "*", path)
+    return {saved.at for saved in journal.saves if saved.done and kind_of(saved.path) == kind_of(file.path)}
