@@ -66,13 +66,12 @@ def other_files(attempt: Attempt) -> tuple[Saved, int, bool] | None:
     """The first file that is written although it is not without the kill, or not although it is; after which update,
     and which of both."""
     whole, again, resumed = (_files(each) for each in (attempt.whole, attempt.again, attempt.resumed))
-    begun = {(saved.at, saved.path) for saved in attempt.killed.saves}  # it may be there, and need not be written again
-    expected = {
-        key: saved for key, saved in whole.items() if key in again and key[0] > attempt.origin and key not in begun
-    }
+    expected = {key: saved for key, saved in whole.items() if key in again and key[0] > attempt.origin}
     found = {(at + attempt.origin, path): saved for (at, path), saved in resumed.items() if at}
     paths = {path for _, path in whole}
-    for key in sorted(expected.keys() ^ found.keys()):
+    # What the killed start began to write may be there, and need not be written again.
+    begun = {(saved.at, saved.path) for saved in attempt.killed.saves if attempt.kill.moment is not None}
+    for key in sorted((expected.keys() ^ found.keys()) - begun):
         if key not in found:
             return expected[key], key[0], False
         if key[1] in paths:
