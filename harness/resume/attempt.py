@@ -107,7 +107,12 @@ class Attempt:
     def complete(self) -> list[Saved]:
         """What can be gone on from: of what was being saved at the kill nothing is complete."""
         torn = {(saved.at, saved.pending) for saved in self.killed.saves if not saved.done}
-        return [saved for saved in self.killed.saves if (saved.at, saved.pending) not in torn]
+        exact = any(saved.weights for saved in self.whole.checkpoints())
+        return [
+            saved if exact or not saved.otherwise else replace(saved, weights=True)
+            for saved in self.killed.saves
+            if (saved.at, saved.pending) not in torn
+        ]
 
     @cached_property
     def checkpoint(self) -> Saved | None:

@@ -29,7 +29,7 @@ from harness.resume.events import (
 from harness.resume.judge import findings, shown_by, without_fallback
 from harness.resume.plan import Kill, after_each, asked_to_end, kills, ranks_alone
 from harness.spread import On, spread
-from harness.starts.journal import Journal, Saved, is_tensor, losses_shown
+from harness.starts.journal import Journal, losses_shown
 from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Start, Workdir, no_progress, scratch
 
 Item = TypeVar("Item")
@@ -154,7 +154,7 @@ class Tried:
     def __init__(self, script: str, whole: Start, again: Start, tell: Callable[[str], None]) -> None:
         self.whole, self.again = whole, again
         first = whole.journals[0]
-        self.report = ResumeReport(script, updates=len(first.updates), checkpoints=len(list(first.checkpoints())))
+        self.report = ResumeReport(script, updates=len(first.updates), checkpoints=len(first.checkpoints()))
         self.report.seconds = {"uninterrupted": whole.seconds, "in all": whole.seconds + again.seconds}
         self.patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
         self.most = 2 * len(first.updates) + 1
@@ -357,12 +357,7 @@ def _check_checkpoints(script: str, whole: Journal) -> None:
     Raises:
         CannotTry: it does not, or outside of its working directory.
     """
-    checkpoints = list(whole.checkpoints())
-    if not checkpoints and (otherwise := _keeps_otherwise(whole)) is not None:
-        raise CannotTry(
-            f"{script} keeps no checkpoint that holds its weights as they are trained: {otherwise.path} "
-            f"({otherwise.where}) has them otherwise, in half precision perhaps; {HOW_TO_KEEP}"
-        )
+    checkpoints = whole.checkpoints()
     if not checkpoints:
         raise CannotTry(f"{script} keeps no checkpoint: no file with its weights before its last update; {HOW_TO_KEEP}")
     outside = next((saved for saved in checkpoints if Path(saved.path).is_absolute()), None)
@@ -371,17 +366,6 @@ def _check_checkpoints(script: str, whole: Journal) -> None:
             f"{script} keeps its checkpoints in {outside.path} ({outside.where}), outside of its working directory, so "
             "that two starts cannot be kept apart; give it a path below the working directory"
         )
-
-
-def _keeps_otherwise(journal: Journal) -> Saved | None:
-    """A file that was written before the last update, with tensors by the names of all weights, and other values."""
-    names = journal.updates[-1].weights if journal.updates else {}
-    for file in journal.saves:
-        tensors = [key for key, value in file.values.items() if is_tensor(value)]
-        has_all = names and all(any(key.endswith(name) for key in tensors) for name in names)
-        if has_all and file.done and file.at < len(journal.updates):
-            return file
-    return None
 
 
 def _check_repeats(script: str, whole: Journal, again: Journal) -> None:

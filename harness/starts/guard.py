@@ -173,7 +173,7 @@ def is_ours() -> bool:
 
 
 @contextmanager
-def _busy() -> Iterator[bool]:
+def ours() -> Iterator[bool]:
     """What happens meanwhile in this thread is ours; whether it was already."""
     before = is_ours()
     _own.busy = True
@@ -228,8 +228,8 @@ class FileGuard:
         self.on = False
 
     def hears(self, event: str, args: tuple[Any, ...]) -> None:
-        with _busy() as ours:
-            if ours:
+        with ours() as already:
+            if already:
                 return
             try:
                 if event in STARTS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -68,6 +68,10 @@ class Update:
     """Digests of what models said without gradients since the step before."""
     others: Digests = field(default_factory=dict)
     """The weights of models that were evaluated since then and are not trained, by their classes."""
+    taught: tuple[str, ...] = ()
+    """Digests of what rows hold that were trained with for the first time."""
+    evaluated: tuple[str, ...] = ()
+    """Of those that were given to a model without gradients for the first time."""
     where: str | None = None
 
 
@@ -90,6 +94,9 @@ class Saved:
     where: str | None
     done: bool = False
     """Whether it was written to its end."""
+    otherwise: bool = False
+    """Whether tensors by the names of all trained weights are among it: with other values, where ``weights`` is not so,
+    as in half precision, or averages that take their place while it is written."""
     opened: bool = False
     """Whether it is only known that it was opened to be written."""
 
@@ -146,6 +153,7 @@ class End:
     """Why the recorder could not record."""
     evaluations: tuple[str, ...] = ()
     others: Digests = field(default_factory=dict)
+    evaluated: tuple[str, ...] = ()
 
 
 IN_MEMORY = "a buffer in memory"
@@ -229,7 +237,7 @@ class Journal:
             and (buffer or (ends and saved.opened))
             and (last.at, last.pending) == (saved.at, saved.pending)
         ):
-            saved = replace(saved, values=last.values, weights=last.weights, opened=False)
+            saved = replace(saved, values=last.values, weights=last.weights, otherwise=last.otherwise, opened=False)
         if ends:
             self.saves.pop()
         self.saves.append(saved)
@@ -237,14 +245,29 @@ class Journal:
     def _move(self, before: Path, after: Path) -> None:
         if self.saves and self.saves[-1].path == IN_MEMORY and self.saves[-1].done:
             self.saves[-1] = replace(self.saves[-1], path=str(after))  # it was written to a file elsewhere first
-        for number, saved in enumerate(self.saves):
-            if saved.done and Path(saved.path).is_relative_to(before):
+        seen = set[str]()
+        for number, saved in reversed(list(enumerate(self.saves))):
+            latest = saved.path not in seen  # what was written there before is no longer
+            seen.add(saved.path)
+            if saved.done and latest and Path(saved.path).is_relative_to(before):
                 self.saves[number] = replace(saved, path=str(after / Path(saved.path).relative_to(before)))
 
-    def checkpoints(self) -> Iterator[Saved]:
-        """The files with trained weights that were written to their end before the last update."""
-        last = len(self.updates)
-        return (saved for saved in self.saves if saved.done and saved.weights and saved.at < last)
+    def checkpoints(self) -> list[Saved]:
+        """The files with trained weights that were written to their end before the last update; where there are none,
+        those that have them otherwise."""
+        before = [saved for saved in self.saves if saved.done and saved.at < len(self.updates)]
+        return [saved for saved in before if saved.weights] or [saved for saved in before if saved.otherwise]
+
+    @property
+    def taught(self) -> frozenset[str]:
+        """Digests of what the rows hold that were trained with."""
+        return frozenset(row for update in self.updates for row in update.taught)
+
+    @property
+    def evaluated(self) -> frozenset[str]:
+        """Of those that were given to a model without gradients."""
+        last = () if self.end is None else self.end.evaluated
+        return frozenset((*(row for update in self.updates for row in update.evaluated), *last))
 
 
 def is_tensor(value: str) -> bool:

@@ -14,12 +14,11 @@ import io
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.starts.guard import WRITERS, WRITES, is_ours, path_given
+from harness.starts.guard import WRITERS, WRITES, is_ours, ours, path_given
 from harness.starts.journal import Operation
 from harness.starts.mirror import Mirror
 from harness.starts.moments import Store, Watcher
@@ -56,7 +55,6 @@ class Operations:
         self._watcher = None if self._store is None else Watcher(mirror, self._store)
         self._count = 0
         self._lock = threading.RLock()
-        self._own = threading.local()
         recording.before_step = self._ends
 
     def install(self, patches: Patches) -> None:
@@ -67,7 +65,7 @@ class Operations:
             patches.wrap(module, "open", self._opened)
 
     def _hears(self, event: str, args: tuple[Any, ...]) -> None:
-        if event not in KINDS or is_ours() or getattr(self._own, "busy", False):
+        if event not in KINDS or is_ours():
             return
         if event == "open" and not (isinstance(args[2], int) and args[2] & WRITES):
             return
@@ -97,19 +95,10 @@ class Operations:
         return self._mirror.holds(here) and "__pycache__" not in here
 
     def _before(self, kind: str, *paths: str) -> None:
-        if getattr(self._own, "busy", False) or not self._lies_inside(paths[-1]):
+        if is_ours() or not self._lies_inside(paths[-1]):
             return
-        with self._busy(), self._lock:
+        with ours(), self._lock:
             self._take(kind, " to ".join(map(self._shown, paths)))
-
-    @contextmanager
-    def _busy(self) -> Iterator[None]:
-        """What happens meanwhile in this thread is no operation of the script's."""
-        self._own.busy = True
-        try:
-            yield
-        finally:
-            self._own.busy = False
 
     def _shown(self, path: str) -> str:
         return os.path.relpath(path, self._folder) if path.startswith(self._folder + os.sep) else path
@@ -131,7 +120,7 @@ class Operations:
         at = self._recording.updates
         if self._store is None or self._watcher is None or at not in self._ends_at:
             return
-        with self._busy(), self._lock, self._store.alone() as number:
+        with ours(), self._lock, self._store.alone() as number:
             self._store.add(self._watcher.moment(number, at, None))
 
 

@@ -31,6 +31,26 @@ from harness.watch.monitor import Monitor
 from harness.watch.run.batches import tensors_in
 from harness.watch.run.rows import blind_in
 
+MOST_ROWS = 50_000
+"""Rows that are told apart by what they hold; what comes then is no longer."""
+
+
+class _Seen:
+    """Rows by what they hold, each once."""
+
+    def __init__(self) -> None:
+        self._all, self._new = set[str](), list[str]()
+
+    def add(self, rows: Iterable[str]) -> None:
+        if len(self._all) < MOST_ROWS:
+            self._new += [row for row in dict.fromkeys(rows) if row not in self._all]
+            self._all.update(self._new)
+
+    def new(self) -> tuple[str, ...]:
+        """Those that came since the last time that this was asked."""
+        found, self._new = tuple(self._new), []
+        return found
+
 
 @dataclass
 class Recording:
@@ -50,6 +70,11 @@ class Recording:
     recorders: list[Recorder] = field(default_factory=list)
     before_step: Callable[[], None] | None = None
     """Called where an update is about to be made."""
+
+    def names_of_weights(self) -> frozenset[str]:
+        """Names of the trained parameters, where they are a model's."""
+        models = [model for recorder in self.recorders for model in recorder.models]
+        return frozenset(name for model in models for name, each in model.named_parameters() if each.requires_grad)
 
     def current_weights(self) -> frozenset[str]:
         """Digests of the trained weights as they are now."""
@@ -77,6 +102,7 @@ class Recorder(OutcomeListener):
         self._begin_window()
         self._skipped = 0
         self._evaluations: list[str] = []
+        self._taught, self._tested = _Seen(), _Seen()
         self._others: dict[str, str] = {}
         self._tested_with: Batch | None = None
         """The latest batch of an evaluation: one that is left before its end is no batch of what is trained next."""
@@ -129,11 +155,14 @@ class Recorder(OutcomeListener):
     def _trained(self, event: Forward) -> BatchTrained:
         batch = event.batch
         if batch is None or (self._own_batches and batch is self._tested_with):
-            return BatchTrained(0, tuple(_contents(event.tensors)), _content(event.tensors))
+            hold = tuple(_contents(event.tensors))
+            self._taught.add(hold)
+            return BatchTrained(0, hold, _content(event.tensors))
         rows, number = _places(batch.indices), self._number(batch)
         if rows is not None and self._recording.tells_rows:
             rows = _in_the_whole(rows, batch.of.dataset)
-        hold = tuple(_contents(batch.data)) if rows is None or self._recording.tells_rows else ()
+        hold = tuple(_contents(batch.data))
+        self._taught.add(hold)
         kept = hold if self._recording.tells_rows else ()
         return BatchTrained(number, hold if rows is None else rows, _content(batch.data), kept)
 
@@ -149,6 +178,7 @@ class Recorder(OutcomeListener):
 
     def _evaluated(self, event: Forward) -> None:
         self._tested_with = event.batch
+        self._tested.add(_contents(event.tensors if event.batch is None else event.batch.data))
         if event.logits is not None:
             self._evaluations.append(digest(event.logits))
         if not self._is_trained(event.model):
@@ -211,6 +241,8 @@ class Recorder(OutcomeListener):
             modes=joined([self._modes, *frozen]),
             evaluations=tuple(self._evaluations),
             others=dict(self._others),
+            taught=self._taught.new(),
+            evaluated=self._tested.new(),
             where=event.where,
         )
         self._update = update if self._made is None else _with_another(self._made, update)
@@ -256,7 +288,8 @@ class Recorder(OutcomeListener):
         """Write down how the start ended, or why it could not be recorded."""
         weights = self.weights() if failed is None else {}
         evaluations = tuple(self._evaluations)
-        self._recording.writer.write(End(weights, failed=failed, evaluations=evaluations, others=self._others, **how))
+        how |= {"evaluations": evaluations, "others": self._others, "evaluated": self._tested.new()}
+        self._recording.writer.write(End(weights, failed=failed, **how))
 
 
 def _with_another(made: Update, step: Update) -> Update:
@@ -273,6 +306,8 @@ def _with_another(made: Update, step: Update) -> Update:
         state={**made.state, **step.state},
         gradients={**step.gradients, **made.gradients},
         trained=tuple(dict.fromkeys(made.trained + step.trained)),
+        taught=made.taught + step.taught,
+        evaluated=made.evaluated + step.evaluated,
     )
 
 

@@ -54,6 +54,7 @@ class Files:
             self._wrap(patches, Path, name, _text)
         for module, name in ((torch, "load"), (pickle, "load"), (json, "load"), (np, "load")):
             self._wrap_reader(patches, module, name)
+        patches.when_imported("torch.distributed.checkpoint", functools.partial(self._install_distributed, patches))
         patches.when_imported("safetensors.torch", functools.partial(self._install_safetensors, patches))
 
         sys.addaudithook(patches.guard.guarded(self._hears))  # none can be taken away: it ends with the process
@@ -90,6 +91,16 @@ class Files:
             yield
         finally:
             self.inside -= 1
+
+    def _install_distributed(self, patches: Patches, module: ModuleType) -> None:
+        self._wrap(patches, module, "save", _arguments("state_dict", "checkpoint_id"))
+        patches.wrap(module, "load", self._read_distributed)
+
+    def _read_distributed(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        path = _path_of(kwargs.get("checkpoint_id", args[1] if len(args) > 1 else None))
+        shown = None if path is None else self._shown(path)
+        self.recording.writer.write(Loaded("file", self.recording.updates, self.locator.where(), shown))
+        return original(*args, **kwargs)
 
     def _install_safetensors(self, patches: Patches, module: ModuleType) -> None:
         saves, loads = module.save_file, module.load_file
@@ -152,6 +163,7 @@ class Files:
             path=IN_MEMORY if path is None else self._shown(path),
             values=values,
             weights=self._has_weights(values),
+            otherwise=self._has_all_names(values),
             where=self.locator.where(),
             opened=opened,
         )
@@ -161,6 +173,14 @@ class Files:
     def _has_weights(self, values: Digests) -> bool:
         return any(is_tensor(each) for each in values.values()) and not self.recording.current_weights().isdisjoint(
             values.values()
+        )
+
+    def _has_all_names(self, values: Digests) -> bool:
+        """Whether there is a tensor for each of the weights, by the ends of the keys."""
+        names = self.recording.names_of_weights()
+        keys = [key for key, value in values.items() if is_tensor(value)]
+        return (
+            bool(names) and len(keys) >= len(names) and all(any(key.endswith(each) for key in keys) for each in names)
         )
 
 
@@ -200,4 +220,6 @@ def _cut(path: Path, target: Any) -> None:
         target.flush()
     if not path.exists():  # NumPy adds an ending of its own
         path = path.with_name(f"{path.name}.npz" if path.with_name(f"{path.name}.npz").exists() else f"{path.name}.npy")
+    if path.is_dir():
+        path = max((each for each in path.rglob("*") if each.is_file()), key=lambda each: each.stat().st_size)
     os.truncate(path, path.stat().st_size // 2)

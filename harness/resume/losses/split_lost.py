@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from harness.resume.attempt import Attempt
+from harness.resume.loss import Evidence, Loss
+
+
+class SplitLost(Loss):
+    """After a resume, the data are split anew: rows that were held out are trained with, or the other way round.
+
+    ## Why is this a bug?
+    The weights come from a training on the first split, and are then evaluated with rows of it. The score is too good,
+    more so with every restart, and the best checkpoint is chosen by it.
+
+    ## What to do
+    Draw the split from a generator of its own with a fixed seed, before a random state is loaded; or save the indices
+    with the checkpoint, and read them back.
+
+    ## When it is right
+    In cross-validation, where each fold is meant to be another training.
+    """
+
+    explains = (
+        "resume::data-order-lost",
+        "resume::rows-repeated",
+        "resume::rows-skipped",
+        "resume::epoch-skipped",
+        "resume::epoch-repeated",
+        "resume::computes-otherwise",
+        "resume::best-score-lost",
+    )
+
+    @classmethod
+    def shown_by(cls, attempt: Attempt) -> Evidence | None:
+        if attempt.anew or not attempt.resumed.updates:
+            return None
+        both = attempt.whole.taught & attempt.whole.evaluated  # rows that come in both parts as it is
+        leaked = (attempt.killed.evaluated & attempt.resumed.taught) - both
+        known = (attempt.killed.taught & attempt.resumed.evaluated) - both
+        if not leaked and not known:
+            return None
+        held_out = len(attempt.killed.evaluated)
+        said = [f"{len(leaked)} of them are trained with"] * bool(leaked)
+        said += [f"{len(known)} rows that were trained with before are held out now"] * bool(known)
+        return Evidence(
+            f"the {held_out} rows that were held out before the kill to stay held out",
+            ", and ".join(said),
+            attempt.load_line,
+            attempt.origin + 1,
+        )
