@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 @click.option(
     "--grace", type=click.FloatRange(min=0), metavar="SECONDS", help="Also send SIGTERM, with so long to end."
 )
+@click.option(
+    "--repro",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="With --every-event: write what shows the first loss without this harness to DIR.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for choosing where to kill.")
 @click.option("--resume-args", default="", metavar="ARGS", help="Extra arguments for the restarted script.")
 @click.option(
@@ -61,6 +67,7 @@ def resume(
     kills: int,
     every_event: bool,
     grace: float | None,
+    repro: Path | None,
     seed: int,
     resume_args: str,
     processes: int,
@@ -76,6 +83,9 @@ def resume(
     epoch, during a save, at the end of an epoch, in an accumulation window, anywhere), each time started again with the
     same command. From the first update after the restart, its rows, losses, weights and optimizer state must equal the
     uninterrupted run's, bit for bit.
+
+    With --every-event one save is gone through instead: the folder is built as it lies before each file operation and
+    half way through each write, and the script is started there. After Ctrl-C the same command goes on.
 
     Exit status: 0 the script survived every kill, 1 it lost something, 2 it crashed, kept no checkpoint, or differed
     between the two uninterrupted runs.
@@ -101,6 +111,7 @@ def resume(
         count=kills,
         every_event=every_event,
         grace=grace,
+        repro=repro,
         seed=seed,
         processes=processes,
         tell=no_progress if quiet else partial(say, err=True),

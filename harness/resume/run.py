@@ -28,8 +28,11 @@ from harness.resume.events import (
 )
 from harness.resume.judge import findings, shown_by, without_fallback
 from harness.resume.plan import Kill, after_each, asked_to_end, kills, ranks_alone
+from harness.resume.repro import check as check_repro
+from harness.resume.repro import write as write_repro
 from harness.spread import On, spread
 from harness.starts.journal import Journal, losses_shown
+from harness.starts.moments import Moment
 from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Start, Workdir, no_progress, scratch
 
 Item = TypeVar("Item")
@@ -103,6 +106,7 @@ def resume_script(
     places: Callable[[Journal], list[Kill]] | None = None,
     every_event: bool = False,
     grace: float | None = None,
+    repro: Path | None = None,
     tell: Callable[[str], None] = no_progress,
     on: On = "here",
     hidden: tuple[str, ...] = (),
@@ -113,7 +117,8 @@ def resume_script(
     it is started again; ``seed`` chooses among places that are as good; ``places`` chooses them otherwise, from the
     journal of the uninterrupted run; with ``every_event`` one save is gone through instead, as
     :mod:`harness.resume.events` does, and each of several ranks is killed alone. With ``grace`` it gets a SIGTERM once
-    more, and so many seconds to end by itself. ``hidden`` are patterns of files that it does not see at first.
+    more, and so many seconds to end by itself. ``repro`` is the folder that is given what shows the first loss at an
+    event without this harness. ``hidden`` are patterns of files that it does not see at first.
     ``tell`` gets a line for each start. ``on`` is where they are made, as :func:`harness.spread.spread` has it.
 
     Raises:
@@ -127,11 +132,16 @@ def resume_script(
         raise CannotTry("harness resume starts the processes itself: call it without a launcher, with --processes")
     if not module:
         readable_script(script)
+    if repro is not None:
+        check_repro(repro, every_event=every_event)
     command = Command(script, tuple(arguments), module, processes, hidden=hidden)
     starts = Starts(command, on)
     if every_event:
         with event_starts(command, resume_arguments) as given:
             tried = _at_every_event(given, script, tell)
+            if repro is not None and (shown := tried.first_loss()) is not None:
+                write_repro(repro, command, resume_arguments, given.store, *shown)
+                tell(f"{repro} has what shows it: python {repro / 'repro.py'}")
         chosen = ranks_alone(tried.whole.journals[0], processes, seed) if processes > 1 else []
     else:
         whole, again = _uninterrupted_twice(starts, tell)
@@ -196,6 +206,14 @@ class Tried:
         *before, last = self.report.kills
         elsewhere = {name for each in before for name in each.lost if each.kind != "during a save"}
         return bool(set(last.lost) - elsewhere)
+
+    def first_loss(self) -> tuple[KillReport, Moment, Finding] | None:
+        """The first kill at an event that lost something, the folder as it left it, and the finding."""
+        for kill, attempts in zip(self.report.kills, self._attempts, strict=True):
+            moment = attempts[0].kill.moment
+            if moment is not None and (found := findings(attempts, self.report.script)):
+                return kill, moment, found[0]
+        return None
 
     def over(self) -> ResumeReport:
         """The report, when the script was killed for the last time: one kill may show what another one lost."""
