@@ -60,7 +60,8 @@ def started(workdir: Workdir, orders: Orders, said: TextIO) -> Iterator[forks.Fo
 def install() -> None:
     """From now on starts are forked, one after the other."""
     Workdir._started = started  # type: ignore[method-assign, assignment]
-    vary.at_once = events.at_once = lambda most, processes=1: 1  # type: ignore[assignment]
+    for module in (events, vary):
+        vars(module)["at_once"] = lambda most, processes=1: 1
 
 
 def scripts() -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -372,16 +373,88 @@ def test_what_to_seed_where_two_runs_differ(changes: dict[str, Any], says: str) 
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "otherwise"), [({"model.weight": "1.5"}, False), ({"rows": "0123456789abcdef"}, False), ({}, True)]
+)
+def test_a_checkpoint_may_hold_the_weights_otherwise(values: dict[str, str], otherwise: bool) -> None:
+    """In half precision, say: it is one where there is no other, and is judged by what goes on from it."""
+    made = whole()
+    made.saves = [saved(2, values=values, weights=False, otherwise=otherwise)]
+    if otherwise:
+        _check_checkpoints("train.py", made)
+        one = attempt(rest(2), origin=2)
+        assert Attempt(one.kill, made, made, made, one.resumed).checkpoint is not None
+        assert Attempt(one.kill, whole(), whole(), made, one.resumed).checkpoint is None, "another file has them"
+        return
+    with pytest.raises(CannotTry, match=r"train\.py keeps no checkpoint: no file with its weights"):
+        _check_checkpoints("train.py", made)
+
+
+OLDER = {"path": "step-2.pt", "values": {"model.w": "a", "step": "2"}}
+NEWER = {"path": "step-4.pt", "values": {"model.w": "b", "step": "4"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sources", "named"),
     [
-        ({"model.weight": "0123456789abcdef"}, "checkpoint.pt (train.py:9) has them otherwise, in half precision"),
-        ({"model.weight": "1.5"}, "train.py keeps no checkpoint: no file with its weights"),
-        ({"rows": "0123456789abcdef"}, "train.py keeps no checkpoint: no file with its weights"),
+        ({}, (), True),
+        ({"done": False}, (), False),  # half written
+        ({"path": "best.pt"}, (), False),  # of another kind, which the script need not go on from
+        ({"path": "best.pt"}, ("best.pt",), True),  # and does, after another kill
+        ({"path": "gone-4.pt"}, ("gone-*.pt",), False),  # removed since
+        ({"weights": False}, (), False),
     ],
 )
-def test_weights_that_are_kept_otherwise(values: dict[str, str], says: str) -> None:
-    made = whole()
-    made.saves = [saved(2, values=values, weights=False)]
-    with pytest.raises(CannotTry) as raised:
-        _check_checkpoints("train.py", made)
-    assert says in str(raised.value)
+def test_the_newest_complete_checkpoint_is_to_be_used(
+    changes: dict[str, Any], sources: tuple[str, ...], named: bool
+) -> None:
+    made = attempt(rest(2), origin=2)
+    newer = saved(4, **(NEWER | changes))
+    made.killed.saves = [saved(2, **OLDER), newer]
+    made.resumed.there = frozenset({"step-2.pt", newer.path} - {"gone-4.pt"})
+    kill = Kill("in an epoch", RowPlace(update=5), 5)
+    found = shown_by(Attempt(kill, made.whole, made.again, made.killed, made.resumed, sources=set(sources)))
+    assert ("resume::newest-not-used" in found) == named
+    if named:
+        assert found["resume::newest-not-used"].observed == "it goes on after update 2: 2 updates are made once more"
+
+
+def test_a_file_that_holds_as_much_and_comes_as_often_is_to_be_used() -> None:
+    made = attempt(rest(2), origin=2)
+    uninterrupted = whole()
+    best, last = {"path": "best.pt"}, {"path": "last.pt"}
+    uninterrupted.saves = [saved(2, **last), saved(2, **best), saved(4, **last)]
+    made.killed.saves = [saved(2, **best), saved(4, **last)]
+    made.resumed.there = frozenset({"best.pt", "last.pt"})
+
+    def found() -> bool:
+        shown = shown_by(Attempt(made.kill, uninterrupted, uninterrupted, made.killed, made.resumed))
+        return "resume::newest-not-used" in shown
+
+    assert found(), "the best is gone on from, and the last is newer"
+    uninterrupted.saves[0] = saved(3, **last)
+    assert not found(), "the other is written when it is as good only"
+    uninterrupted.saves[0] = saved(2, **last)
+    made.killed.saves[0] = saved(2, path="best.pt", values={"optimizer": "x"})
+    assert not found(), "it lacks what the older one has"
+
+
+@pytest.mark.parametrize(
+    ("whole_rows", "killed_rows", "resumed_rows", "says"),
+    [
+        (("ab", "c"), ("ab", "c"), ("ab", "c"), None),
+        (("ab", "c"), ("ab", "c"), ("ac", "b"), "1 of them are trained with, and 1 rows that were trained with before"),
+        (("ab", "bc"), ("ab", "bc"), ("ab", "bc"), None),  # a row that is in both parts as it is
+        (("ab", "c"), ("ab", "c"), ("xy", "z"), None),  # augmented anew
+    ],
+)
+def test_rows_that_were_held_out_stay_held_out(
+    whole_rows: tuple[str, str], killed_rows: tuple[str, str], resumed_rows: tuple[str, str], says: str | None
+) -> None:
+    made = attempt(rest(2), origin=2)
+    for journal_of, rows in ((made.whole, whole_rows), (made.killed, killed_rows), (made.resumed, resumed_rows)):
+        first = journal_of.updates[0]
+        journal_of.updates[0] = replace(first, taught=tuple(rows[0]), evaluated=tuple(rows[1]))
+    found = shown_by(made)
+    assert ("resume::split-lost" in found) == (says is not None)
+    if says is not None:
+        assert says in found["resume::split-lost"].observed

@@ -47,7 +47,8 @@ def _can_stand_for(newer: Saved, attempt: Attempt) -> bool:
     if kind in attempt.sources or all(kind_of(used.path) == kind for used in attempt.used):
         return True
     return all(
-        used.values.keys() <= newer.values.keys() and _times(used, attempt.whole) <= _times(newer, attempt.whole)
+        used.values.keys() <= newer.values.keys()
+        and set() < _times(used, attempt.whole) <= _times(newer, attempt.whole)
         for used in attempt.used
     )
 

@@ -1,4 +1,4 @@
-"""Train with a checkpoint every three updates, of which the last by name is gone on from: step-9 comes after step-18."""
+"""Train with a checkpoint every three updates, and go on from the last by name: step-9 comes after step-18."""
 
 import glob
 import os
