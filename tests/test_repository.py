@@ -55,6 +55,7 @@ SCRIPTS = (
     "faults",
     "kinds/*",
     "resume/corpus",
+    "resume/libraries",
     "saved/*",
     "styles/*",
 )

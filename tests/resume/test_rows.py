@@ -400,7 +400,8 @@ NEWER = {"path": "step-4.pt", "values": {"model.w": "b", "step": "4"}}
         ({"done": False}, (), False),  # half written
         ({"path": "best.pt"}, (), False),  # of another kind, which the script need not go on from
         ({"path": "best.pt"}, ("best.pt",), True),  # and does, after another kill
-        ({"path": "gone-4.pt"}, ("gone-*.pt",), False),  # removed since
+        ({"path": "gone-4.pt"}, ("best.pt",), False),  # removed since
+        ({"path": "gone-4.pt"}, ("gone-*.pt",), True),  # by a script that would have used it
         ({"weights": False}, (), False),
     ],
 )
@@ -415,7 +416,9 @@ def test_the_newest_complete_checkpoint_is_to_be_used(
     found = shown_by(Attempt(kill, made.whole, made.again, made.killed, made.resumed, sources=set(sources)))
     assert ("resume::newest-not-used" in found) == named
     if named:
-        assert found["resume::newest-not-used"].observed == "it goes on after update 2: 2 updates are made once more"
+        removed = "; it was written, and removed again" * (newer.path == "gone-4.pt")
+        said = "it goes on after update 2: 2 updates are made once more"
+        assert found["resume::newest-not-used"].observed == f"{said}{removed}"
 
 
 def test_a_file_that_holds_as_much_and_comes_as_often_is_to_be_used() -> None:

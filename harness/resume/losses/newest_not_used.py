@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.resume.attempt import Attempt, kind_of
 from harness.resume.loss import Evidence, Loss
-from harness.starts.journal import Journal, Saved
+from harness.starts.journal import IN_MEMORY, Journal, Saved
 
 
 class NewestNotUsed(Loss):
@@ -28,25 +28,32 @@ class NewestNotUsed(Loss):
         if attempt.anew or not attempt.used or not attempt.resumed.updates:
             return None
         newer = [saved for saved in attempt.complete if saved.weights and saved.at > attempt.origin]
-        there = [saved for saved in newer if saved.path in attempt.resumed.there]
-        found = next((each for each in reversed(there) if _can_stand_for(each, attempt)), None)
+        found = next((each for each in reversed(newer) if _can_stand_for(each, attempt)), None)
         if found is None:
             return None
+        again = f"{found.at - attempt.origin} updates are made once more"
+        removed = "" if _is_there(found, attempt) else "; it was written, and removed again"
         return Evidence(
             f"to go on after update {found.at}, whose checkpoint is {found.path}",
-            f"it goes on after update {attempt.origin}: {found.at - attempt.origin} updates are made once more",
-            attempt.load_line,
+            f"it goes on after update {attempt.origin}: {again}{removed}",
+            found.where if removed else attempt.load_line,
             attempt.origin + 1,
         )
 
 
+def _is_there(file: Saved, attempt: Attempt) -> bool:
+    return file.path in attempt.resumed.there
+
+
 def _can_stand_for(newer: Saved, attempt: Attempt) -> bool:
     """Whether the script could go on from a newer file: it is one of the kind that it did go on from, here or after
-    another kill; or it holds as much, and is written whenever that is."""
+    another kill; or it is there, holds as much, and is written whenever that is."""
     kind = kind_of(newer.path)
+    if IN_MEMORY in (newer.path, *(used.path for used in attempt.used)):
+        return False
     if kind in attempt.sources or all(kind_of(used.path) == kind for used in attempt.used):
         return True
-    return all(
+    return _is_there(newer, attempt) and all(
         used.values.keys() <= newer.values.keys()
         and set() < _times(used, attempt.whole) <= _times(newer, attempt.whole)
         for used in attempt.used

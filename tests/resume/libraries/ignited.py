@@ -1,3 +1,4 @@
+# needs pytorch-ignite
 """Ignite with a Checkpoint handler that writes to the disk, of which the newest file is gone on from."""
 
 import os

@@ -1,3 +1,4 @@
+# needs lightning
 """Lightning with ModelCheckpoint, which goes on from the last one."""
 
 import torch

@@ -1,3 +1,4 @@
+# needs trl
 """TRL's SFTTrainer on a tiny model, which goes on from the last checkpoint."""
 
 import os
@@ -31,5 +32,6 @@ arguments = SFTConfig(
     bf16=False,
     disable_tqdm=True,
 )
-trainer = SFTTrainer(model, args=arguments, train_dataset=Dataset.from_dict({"text": texts}), processing_class=tokenizer)
+rows = Dataset.from_dict({"text": texts})
+trainer = SFTTrainer(model, args=arguments, train_dataset=rows, processing_class=tokenizer)
 trainer.train(resume_from_checkpoint=get_last_checkpoint("out") if os.path.isdir("out") else None)
