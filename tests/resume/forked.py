@@ -1,6 +1,6 @@
 """The corpus of ``harness resume``, run by a process that has imported the libraries and forks each start of a script.
 
-    python -m tests.resume.forked [--every-update] [NAMES]
+    python -m tests.resume.forked [--every-update | --every-event] [NAMES]
     python -m tests.resume.forked --command resume ARGS
 
 A line of JSON for each script that a name is part of says what was found. The second form is ``harness resume ARGS`` in
@@ -70,7 +70,7 @@ def scripts() -> list[dict[str, Any]]:
     return found
 
 
-def result_of(entry: dict[str, Any], *, every_update: bool = False) -> dict[str, Any]:
+def result_of(entry: dict[str, Any], *, every_update: bool = False, every_event: bool = False) -> dict[str, Any]:
     """What ``harness resume`` says of a script of the corpus, as JSON."""
 
     def places(whole: Journal) -> list[Kill]:
@@ -87,6 +87,7 @@ def result_of(entry: dict[str, Any], *, every_update: bool = False) -> dict[str,
             resume_arguments=shlex.split(entry.get("resume_args", "")),
             processes=entry.get("processes", 1),
             places=places if every_update else None,
+            every_event=every_event,
         )
         return {"file": entry["file"], **report.as_dict()}
     except CannotTry as error:
@@ -105,7 +106,8 @@ def main(arguments: Sequence[str], prog_name: str = "") -> None:
     names = [each for each in arguments if not each.startswith("--")]
     for entry in scripts():
         if any(name in entry["file"] for name in names or [""]):
-            print(json.dumps(result_of(entry, every_update="--every-update" in arguments)), flush=True)
+            how = {each: f"--{each.replace('_', '-')}" in arguments for each in ("every_update", "every_event")}
+            print(json.dumps(result_of(entry, **how)), flush=True)
 
 
 if __name__ == "__main__":
