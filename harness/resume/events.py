@@ -200,7 +200,8 @@ class EventStarts:
         workdir = self._given.workdir(number, self._command)
         try:
             workdir.bring(moment, store)
-            orders = workdir.orders(self._arguments, most_updates=most)
+            # Before the first update there is nothing to go on from, and nobody asks for it.
+            orders = workdir.orders(self._arguments if moment.at else (), most_updates=most)
             start = workdir.start(orders, patience)
             start.keep(self._kept.root / moment.holds, orders, workdir.at)
         finally:
