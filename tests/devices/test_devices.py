@@ -251,13 +251,10 @@ NEW_PARAMETERS = "on this kind of device a module that is moved gets new paramet
 CPUS = "its autocast is the CPU's, which casts no weights there"
 NOT_FOLLOWED = "a permutation is not followed to the device that it is moved to"
 SEEN_OTHERWISE = {
-    "mode::training-in-eval-mode/custom_backbone_in_eval_mode_while_frozen": NEW_PARAMETERS,
     "model::evaluated-untrained/bad.py": NEW_PARAMETERS,
     "model::evaluated-untrained/raw_torch_evaluates_a_new_model": NEW_PARAMETERS,
-    "optimizer::missing-parameters/custom_frozen_backbone_left_out_of_the_optimizer": NEW_PARAMETERS,
     "parameters::adapter-frozen/bad.py": NEW_PARAMETERS,
     "parameters::adapter-frozen/good.py": NEW_PARAMETERS,
-    "parameters::frozen-changed/custom_low_rank_adapters": NEW_PARAMETERS,
     "parameters::new-head-frozen/bad.py": NEW_PARAMETERS,
     "weights::initialised-again/bad.py": NEW_PARAMETERS,
     "weights::initialised-again/functions_resets_what_was_loaded": NEW_PARAMETERS,
