@@ -42,6 +42,9 @@ OTHER_SAVES = 4
 AT_ONCE = 8
 """Starts at a time, where there are cores and memory for them."""
 
+OF_THE_TERMINAL = ("_", "COLUMNS", "LINES", "OLDPWD", "SHLVL")
+"""Variables that differ from one call to the next, and matter to no script."""
+
 RECORDED = 1
 """The number of the directory in which the save was recorded: a path that a checkpoint holds leads there."""
 
@@ -71,9 +74,9 @@ def saves_to_try(whole: Journal) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (0, chosen) if 0 in made else (chosen,), tuple(others[:: -(-len(others) // OTHER_SAVES) or 1])
 
 
-def moments_of(store: Store, at: int) -> list[Moment]:
+def moments_of(taken: Sequence[Moment], at: int, store: Store) -> list[Moment]:
     """A save's moments: before each of its operations, within those that write, and after the last."""
-    own, found = [each for each in store.moments() if each.at == at], list[Moment]()
+    own, found = [each for each in taken if each.at == at], list[Moment]()
     for one, other in pairwise(own):
         found += [one, *within(one, other, store)]
     return [*found, *own[-1:]]
@@ -81,8 +84,11 @@ def moments_of(store: Store, at: int) -> list[Moment]:
 
 def different(kills: Sequence[Kill]) -> list[Kill]:
     """The kills after which the folder lies in another way each."""
-    first = {kill.moment.holds: kill for kill in reversed(kills) if kill.moment is not None}
-    return [kill for kill in kills if any(kill is each for each in first.values())]
+    first = dict[str, Kill]()
+    for kill in kills:
+        if kill.moment is not None:
+            first.setdefault(kill.moment.holds, kill)
+    return list(first.values())
 
 
 def kills_of(moments: Sequence[Moment]) -> list[Kill]:
@@ -96,11 +102,20 @@ class Kept:
     """What a command has found so far, on the disk."""
 
     def __init__(self, command: Command, resume_arguments: Sequence[str]) -> None:
+        """Raises:
+        CannotTry: nothing can be written to the folder of caches.
+        """
         self.name = _name(command, resume_arguments)
         self.root = cache_folder() / "resume" / self.name
         self._processes = command.processes
         _remove_old(self.root.parent)
-        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise CannotTry(
+                f"--every-event keeps what it finds in {self.root.parent}, which cannot be written ({error.strerror}); "
+                "set XDG_CACHE_HOME to another folder"
+            ) from error
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -169,7 +184,7 @@ class EventStarts:
         store, moments = self.store, [kill.moment for kill in kills if kill.moment is not None]
         bound = store.holds(str(self._given.root))
         abreast = 1 if bound else at_once(AT_ONCE, self._command.processes)
-        left = [each for each in moments if not self._kept.has(each.holds)]
+        left = {each.holds for each in moments if not self._kept.has(each.holds)}
         if len(left) < len(moments):
             tell(f"{len(moments) - len(left)} were tried before; their outcomes are kept")
         if bound:
@@ -184,7 +199,7 @@ class EventStarts:
         pool = ThreadPoolExecutor(abreast)
         try:
             for moment, found in zip(moments, pool.map(start, moments), strict=True):
-                made += moment in left
+                made += moment.holds in left
                 yield found, (time.monotonic() - begun) / max(1, made) * (len(left) - made)
         except KeyboardInterrupt:
             tell("what was tried so far is kept: the same command goes on from there")
@@ -201,7 +216,8 @@ class EventStarts:
         try:
             workdir.bring(moment, store)
             # Before the first update there is nothing to go on from, and nobody asks for it.
-            orders = workdir.orders(self._arguments if moment.at else (), most_updates=most)
+            arguments = self._arguments if moment.at else ()
+            orders = workdir.orders(arguments, most_updates=most, tells_held_out=True)
             start = workdir.start(orders, patience)
             start.keep(self._kept.root / moment.holds, orders, workdir.at)
         finally:
@@ -213,7 +229,7 @@ class EventStarts:
             return self._kept.read(name)
         workdir = self._given.workdir(number, self._command)
         try:
-            orders = workdir.orders(operations=True, **more)
+            orders = workdir.orders(operations=True, tells_held_out=True, **more)
             start = workdir.start(orders)
             must_train(start, self._command, launched=LAUNCHED, idle=IDLE)
             start.keep(self._kept.root / name, orders, workdir.at)
@@ -236,7 +252,7 @@ def event_starts(command: Command, resume_arguments: Sequence[str]) -> Iterator[
 
 
 def _name(command: Command, resume_arguments: Sequence[str]) -> str:
-    """What tells a command from another, with the versions of the libraries and the files of its folders."""
+    """What tells a command from another, with the environment, the libraries' versions and the files of its folders."""
     printed = {(found.st_dev, found.st_ino) for found in map(os.fstat, (1, 2))}
     files = []
     for folder in folders_of(command.script, module=command.module):
@@ -249,7 +265,8 @@ def _name(command: Command, resume_arguments: Sequence[str]) -> str:
                         files.append(f"{path} {found.st_size} {found.st_mtime_ns}")
             if len(files) > ENTRIES:
                 break
-    return joined([asdict(command), list(resume_arguments), library_versions(), *files])
+    environment = sorted((name, value) for name, value in os.environ.items() if name not in OF_THE_TERMINAL)
+    return joined([asdict(command), list(resume_arguments), library_versions(), environment, *files])
 
 
 def _remove_old(folder: Path) -> None:

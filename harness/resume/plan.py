@@ -59,17 +59,22 @@ def kills(whole: Journal, count: int, seed: int) -> list[Kill]:
 
 def asked_to_end(whole: Journal, grace: float, seed: int) -> list[Kill]:
     """A SIGTERM in an epoch, with so many seconds to end."""
-    return [
-        replace(kill, kind="by SIGTERM", place=RowPlace(update=kill.at), grace=grace) for kill in kills(whole, 1, seed)
-    ]
+    return [replace(kill, kind="by SIGTERM", place=RowPlace(update=kill.at), grace=grace) for kill in _one(whole, seed)]
 
 
 def ranks_alone(whole: Journal, processes: int, seed: int) -> list[Kill]:
     """Each rank killed alone; and the last one again, with a launcher that starts all of them anew."""
-    kill = kills(whole, 1, seed)[0]
-    place = RowPlace(update=kill.at)
-    alone = [replace(kill, kind="one rank alone", place=place, rank=rank) for rank in range(processes)]
-    return [*alone, replace(alone[-1], restarts=1)]
+    alone = [
+        replace(kill, kind="one rank alone", place=RowPlace(update=kill.at), rank=rank)
+        for kill in _one(whole, seed)
+        for rank in range(processes)
+    ]
+    return [*alone, *(replace(each, restarts=1) for each in alone[-1:])]
+
+
+def _one(whole: Journal, seed: int) -> list[Kill]:
+    """The first of :func:`kills`, where it can be made after an update; none where only one is made."""
+    return [kill for kill in kills(whole, 1, seed) if kill.at]
 
 
 def after_each(updates: Iterable[int]) -> list[Kill]:

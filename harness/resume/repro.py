@@ -32,16 +32,21 @@ LIBRARIES = ("torch", "transformers", "accelerate", "safetensors", "lightning")
 """Those whose versions are told, where they are installed."""
 
 
-def check(folder: Path, *, every_event: bool) -> None:
+def check(folder: Path, command: Command, *, every_event: bool) -> None:
     """Whether a folder can be made.
 
     Raises:
-        CannotTry: it is there already, or the script is not killed at every event.
+        CannotTry: it is there already; the script is not killed at every event, does not lie below the working
+            directory, which is too large, or is started in several processes.
     """
     if not every_event:
         raise CannotTry("--repro goes with --every-event: another kill is not built, and cannot be written down")
     if folder.exists():
         raise CannotTry(f"--repro {folder}: it is there already; remove it, or name another folder")
+    folders = folders_of(command.script, module=command.module)
+    if len(folders) > 1 or command.processes > 1:
+        raise CannotTry("--repro is for a script below the working directory that is started in one process")
+    check_size(Path(folders[0]), LARGEST)
 
 
 def write(
@@ -53,24 +58,17 @@ def write(
     moment: Moment,
     finding: Finding,
 ) -> None:
-    """Write the folder: the script with what lies beside it, the same as the kill left it, and what to run.
-
-    Raises:
-        CannotTry: the script does not lie below the working directory, which is too large, or is started in several
-            processes.
-    """
-    folders = folders_of(command.script, module=command.module)
-    if len(folders) > 1 or command.processes > 1:
-        raise CannotTry("--repro is for a script below the working directory that is started in one process")
-    check_size(Path(folders[0]), LARGEST)
+    """Write the folder, which was checked: the script with what lies beside it, the same as the kill left it, and what
+    to run."""
+    (own,) = folders_of(command.script, module=command.module)
     beside = folder.with_name(f".{folder.name}.{os.getpid()}")
     with TemporaryDirectory(prefix="harness-repro-") as scratch:
         for name in ("begins", "killed"):
             mirror = Mirror(Path(scratch, name))
-            mirror.add(folders[0])
+            mirror.add(own)
             if name == "killed":
                 build(moment, store, mirror)
-            shutil.copytree(mirror.of(folders[0]), beside / name, ignore=shutil.ignore_patterns(*LINKED, "__pycache__"))
+            shutil.copytree(mirror.of(own), beside / name, ignore=shutil.ignore_patterns(*LINKED, "__pycache__"))
     started = ["-m", command.script] if command.module else [command.script]
     about = {"command": [*started, *command.arguments], "resume_arguments": list(resume_arguments)}
     (beside / "repro.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")

@@ -132,9 +132,9 @@ def resume_script(
         raise CannotTry("harness resume starts the processes itself: call it without a launcher, with --processes")
     if not module:
         readable_script(script)
-    if repro is not None:
-        check_repro(repro, every_event=every_event)
     command = Command(script, tuple(arguments), module, processes, hidden=hidden)
+    if repro is not None:
+        check_repro(repro, command, every_event=every_event)
     starts = Starts(command, on)
     if every_event:
         with event_starts(command, resume_arguments) as given:
@@ -242,8 +242,9 @@ def _at_every_event(starts: EventStarts, script: str, tell: Callable[[str], None
     again = starts.again(ats, ends)
     for one, other in zip(whole.journals, again.journals, strict=True):
         _check_repeats(script, one, other)
-    chosen = [kill for at in ats for kill in kills_of(moments_of(starts.store, at))[at == 0 :]]
-    chosen += [kills_of(moments_of(starts.store, at))[-1] for at in ends]
+    taken = starts.store.moments()
+    chosen = [kill for at in ats for kill in kills_of(moments_of(taken, at, starts.store))[at == 0 :]]
+    chosen += [kills_of([each for each in taken if each.at == at])[-1] for at in ends]
     kills, tried = different(chosen), Tried(script, whole, again, tell)
     tried.report.operations = sum(each.at in ats for each in first.operations)
     tried.report.same = len(chosen) - len(kills)
@@ -288,7 +289,8 @@ class Starts:
             CannotTry: it crashes, or nothing is trained.
         """
         with self._workdir() as workdir:
-            return replace(workdir.uninterrupted(launched=LAUNCHED, idle=IDLE), fingerprint=self._fingerprint())
+            start = workdir.uninterrupted(launched=LAUNCHED, idle=IDLE, tells_held_out=True)
+            return replace(start, fingerprint=self._fingerprint())
 
     def killed(
         self, arguments: Sequence[str], patience: float, most: int, expected: dict[str, Any], kill: Kill
@@ -304,7 +306,8 @@ class Starts:
         _check_alike(expected, self._fingerprint())
         script = self.command.script
         with self._workdir() as workdir:
-            orders = workdir.orders(place=kill.place, rank=kill.rank, restarts=kill.restarts, grace=kill.grace)
+            how: dict[str, Any] = {"rank": kill.rank, "restarts": kill.restarts, "grace": kill.grace}
+            orders = workdir.orders(place=kill.place, tells_held_out=True, **how)
             killed = workdir.start(orders, patience + (kill.grace or 0.0))
             if not killed.journals[kill.rank or 0].killed:
                 said = f"it was ended after {patience:.0f} s" if killed.timed_out else killed.said.strip()
@@ -315,7 +318,7 @@ class Starts:
             if kill.restarts:
                 resumed = replace(killed, journals=killed.restarted, seconds=0.0)
             else:
-                resumed = workdir.start(workdir.orders(arguments, most_updates=most), patience)
+                resumed = workdir.start(workdir.orders(arguments, most_updates=most, tells_held_out=True), patience)
         failed = next((each.end.failed for each in resumed.journals if each.end is not None and each.end.failed), None)
         if failed:
             raise CannotTry(f"{script} could not be recorded after it was killed: {failed}")

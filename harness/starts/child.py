@@ -83,7 +83,7 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
 
     mine = rank == (orders.rank or 0) and _restarts() == 0
     place, most = orders.place if mine else RowPlace(), orders.most_updates if rank == 0 else None
-    recording = Recording(Writer(journal), place, most, kill, ended, tells_rows=orders.keep is not None)
+    recording = Recording(Writer(journal), place, most, kill, ended, orders.keep is not None, orders.tells_held_out)
 
     def recorder(monitor: Monitor) -> Recorder:
         return Recorder(monitor, recording)

@@ -16,6 +16,9 @@ from typing import Any, TextIO
 
 from harness.digests import Digests
 
+MOST_ROWS = 50_000
+"""Rows that are told apart by what they hold; what comes then is no longer."""
+
 DIGEST = re.compile(r"[0-9a-f]{16}")
 
 

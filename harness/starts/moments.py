@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
@@ -67,7 +68,7 @@ class Moment:
         """Where a journal ends that is killed then, as :meth:`Journal.read` takes it."""
         return self.number + (0.5 if self.torn else 0.0)
 
-    @property
+    @cached_property
     def holds(self) -> str:
         """A digest of all that lies there, equal where the bytes are; times are not among it."""
         return joined([*(f"{path} {entry[:3]}" for path, entry in sorted(self.put.items())), *sorted(self.gone)])

@@ -53,7 +53,7 @@ class Operations:
         self._ends_at = () if watched is None else (*watched.at, *watched.ends)
         self._store = None if watched is None else Store(Path(watched.store))
         self._watcher = None if self._store is None else Watcher(mirror, self._store)
-        self._count = 0
+        self._count, self._process = 0, os.getpid()
         self._lock = threading.RLock()
         recording.before_step = self._ends
 
@@ -95,8 +95,8 @@ class Operations:
         return self._mirror.holds(here) and "__pycache__" not in here
 
     def _before(self, kind: str, *paths: str) -> None:
-        if is_ours() or not self._lies_inside(paths[-1]):
-            return
+        if is_ours() or os.getpid() != self._process or not self._lies_inside(paths[-1]):
+            return  # what a fork writes is seen by the next operation
         with ours(), self._lock:
             self._take(kind, " to ".join(map(self._shown, paths)))
 

@@ -59,6 +59,8 @@ class Orders:
     """Seconds to end by itself after SIGTERM; killed at once where it is not said."""
     restarts: int = 0
     """How often the launcher starts all ranks again by itself."""
+    tells_held_out: bool = False
+    """Whether it is written down what the rows hold that are trained with and evaluated."""
     operations: bool = False
     """Whether file operations are written down."""
     watched: Watched | None = None

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from torch.utils.data import Subset
 
 from harness.digests import digest, joined, named_tensors, random_states, state_of, weights_of
-from harness.starts.journal import BatchTrained, End, Loaded, Update, Writer
+from harness.starts.journal import MOST_ROWS, BatchTrained, End, Loaded, Update, Writer
 from harness.starts.orders import RowPlace
 from harness.torch_objects import held_by
 from harness.watch.bus import OutcomeListener
@@ -30,9 +30,6 @@ from harness.watch.events import (
 from harness.watch.monitor import Monitor
 from harness.watch.run.batches import tensors_in
 from harness.watch.run.rows import blind_in
-
-MOST_ROWS = 50_000
-"""Rows that are told apart by what they hold; what comes then is no longer."""
 
 
 class _Seen:
@@ -64,6 +61,8 @@ class Recording:
     """Ends the script, which makes too many updates."""
     tells_rows: bool = False
     """Whether it is written down what each row holds, also where it is told by its place."""
+    tells_held_out: bool = False
+    """Whether it is written down what the rows hold that are trained with and evaluated."""
     updates: int = 0
     pending: int = 0
     """Backward passes since the latest update."""
@@ -156,14 +155,17 @@ class Recorder(OutcomeListener):
         batch = event.batch
         if batch is None or (self._own_batches and batch is self._tested_with):
             hold = tuple(_contents(event.tensors))
-            self._taught.add(hold)
+            if self._recording.tells_held_out:
+                self._taught.add(hold)
             return BatchTrained(0, hold, _content(event.tensors))
         rows, number = _places(batch.indices), self._number(batch)
         if rows is not None and self._recording.tells_rows:
             rows = _in_the_whole(rows, batch.of.dataset)
-        hold = tuple(_contents(batch.data))
-        self._taught.add(hold)
-        kept = hold if self._recording.tells_rows else ()
+        tells_rows, tells_held_out = self._recording.tells_rows, self._recording.tells_held_out
+        hold = tuple(_contents(batch.data)) if rows is None or tells_rows or tells_held_out else ()
+        if tells_held_out:
+            self._taught.add(hold)
+        kept = hold if tells_rows else ()
         return BatchTrained(number, hold if rows is None else rows, _content(batch.data), kept)
 
     def _number(self, batch: Batch) -> int:
@@ -178,7 +180,8 @@ class Recorder(OutcomeListener):
 
     def _evaluated(self, event: Forward) -> None:
         self._tested_with = event.batch
-        self._tested.add(_contents(event.tensors if event.batch is None else event.batch.data))
+        if self._recording.tells_held_out:
+            self._tested.add(_contents(event.tensors if event.batch is None else event.batch.data))
         if event.logits is not None:
             self._evaluations.append(digest(event.logits))
         if not self._is_trained(event.model):

@@ -141,10 +141,11 @@ class Files:
 
     def _dumps(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """A state that is pickled in memory, to be written to a file; nothing else that is pickled is of interest."""
-        if self.inside or threading.get_ident() != self.thread:
+        given = args[0] if args else kwargs.get("obj")
+        if self.inside or threading.get_ident() != self.thread or not isinstance(given, (Mapping, torch.nn.Module)):
             return original(*args, **kwargs)
         with self._writing():
-            values = values_in(args[0] if args else kwargs.get("obj"))
+            values = values_in(given)
             found = original(*args, **kwargs)
         if self._has_weights(values):
             self.recording.writer.write(replace(self._begins(values, None), done=True))

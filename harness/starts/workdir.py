@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
@@ -23,7 +22,7 @@ from harness.files import write_atomically
 from harness.processes import Afterwards, afterwards, end_group, started
 from harness.starts.isolated import Directory, folders_of, logs_in, named
 from harness.starts.journal import Journal
-from harness.starts.mirror import ENTRIES, real_in
+from harness.starts.mirror import real_in
 from harness.starts.moments import Moment, Store, build
 from harness.starts.orders import Orders
 
@@ -137,7 +136,7 @@ class Workdir:
     def start(self, orders: Orders, timeout: float | None = None) -> Start:
         """Start the script, and wait for its end or its death, or for ``timeout`` seconds."""
         orders.write()
-        there = frozenset(_files_below(self.folder))
+        there = frozenset(files_below(self.folder))
         begun = time.perf_counter()
         with (self._home / "stderr.txt").open("w+") as said:
             with self._started(orders, said) as process:
@@ -211,15 +210,9 @@ class Workdir:
         return self._directory.mirror.real(text)
 
     def _started(self, orders: Orders, said: TextIO) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        child = [self.command.python, "-P", "-m", "harness.starts.child", str(orders.file)]
         return started(
-            [
-                *self._launcher(orders),
-                self.command.python,
-                "-P",
-                "-m",
-                "harness.starts.child",
-                str(orders.file),
-            ],
+            [*self._launcher(orders), *child],
             self._left_behind,
             cwd=self.folder,
             env={**os.environ, **self.environment()},
@@ -263,12 +256,16 @@ def _named(journal: Journal, real: Callable[[str], str]) -> Journal:
     return journal
 
 
-def _files_below(folder: Path) -> Iterator[str]:
-    """The first files of a folder, relative to it."""
-    found = (
-        os.path.relpath(os.path.join(below, name), folder) for below, _, names in os.walk(folder) for name in names
-    )
-    return itertools.islice(found, ENTRIES)
+def files_below(folder: Path) -> Iterator[str]:
+    """The files of a folder, relative to it, by each path that leads to them and stays in it."""
+    root = os.path.realpath(folder)
+    for below, folders, names in os.walk(folder, followlinks=True):
+        above = os.path.realpath(below)
+        for name in list(folders):
+            there = os.path.realpath(os.path.join(below, name))
+            if not there.startswith(root + os.sep) or f"{above}{os.sep}".startswith(there + os.sep):
+                folders.remove(name)  # it leads out, or in a circle
+        yield from (os.path.relpath(os.path.join(below, name), folder) for name in names)
 
 
 def _end_ranks(orders: Orders) -> None:

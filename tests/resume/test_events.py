@@ -12,9 +12,11 @@ from click.testing import CliRunner
 
 from harness.cli import main
 from harness.resume.events import different, kills_of, saves_to_try
+from harness.resume.plan import asked_to_end, ranks_alone
 from harness.resume.run import resume_script
 from harness.starts.journal import Journal, Operation
 from harness.starts.moments import Moment
+from harness.starts.orders import RowPlace
 from tests.resume.forked import CORPUS
 from tests.resume.test_resume import resume, script
 from tests.resume.test_rows import journal, saved
@@ -70,10 +72,20 @@ def test_moments_that_leave_the_same_are_tried_once() -> None:
     assert [kill.moment.number for kill in different(kills) if kill.moment] == [1, 2]
 
 
+def test_ranks_are_killed_alone_after_an_update() -> None:
+    found = ranks_alone(of_operations((4, "open")), 2, 0)
+    assert [(each.rank, each.restarts) for each in found] == [(0, 0), (1, 0), (1, 1)]
+    assert all(each.place == RowPlace(update=each.at) for each in found)
+    assert ranks_alone(journal([(1, [0])]), 2, 0) == asked_to_end(journal([(1, [0])]), 1.0, 0) == []
+
+
 def test_a_repro_is_of_an_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(script(tmp_path))
     result = CliRunner().invoke(main, ["resume", "--repro", "shown", "train.py"])
     assert (result.exit_code, "--repro goes with --every-event" in result.output) == (2, True)
+    arguments = ["resume", "--every-event", "--processes", "2", "--repro", "shown", "train.py"]
+    result = CliRunner().invoke(main, arguments)
+    assert (result.exit_code, "started in one process" in result.output) == (2, True), "before anything is started"
     (tmp_path / "shown").mkdir()
     result = CliRunner().invoke(main, ["resume", "--every-event", "--repro", "shown", "train.py"])
     assert (result.exit_code, "it is there already" in result.output) == (2, True)

@@ -447,6 +447,7 @@ def test_a_file_that_holds_as_much_and_comes_as_often_is_to_be_used() -> None:
         (("ab", "c"), ("ab", "c"), ("ab", "c"), None),
         (("ab", "c"), ("ab", "c"), ("ac", "b"), "1 of them are trained with, and 1 rows that were trained with before"),
         (("ab", "bc"), ("ab", "bc"), ("ab", "bc"), None),  # a row that is in both parts as it is
+        (("abc", "bcd"), ("abc", "bcd"), ("acd", "b"), None),  # what is evaluated is not held out
         (("ab", "c"), ("ab", "c"), ("xy", "z"), None),  # augmented anew
     ],
 )

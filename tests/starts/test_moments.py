@@ -13,6 +13,7 @@ from harness.starts.journal import IN_MEMORY, Journal, Moved, Operation, Saved, 
 from harness.starts.mirror import Mirror
 from harness.starts.moments import Moment, Renamed, Store, Watcher, build, within
 from harness.starts.operations import telling
+from harness.starts.workdir import files_below
 
 Change = Callable[[Path], object]
 
@@ -152,6 +153,18 @@ def test_a_file_that_tells_is_written_as_any(mode: str, tmp_path: Path) -> None:
     ended = {"a": begun + b"ab\ncd\n", "r": b"ab\ncd\n6789"}.get(mode[0], b"ab\ncd\n")
     assert path.read_bytes() == ended
     assert there == [begun, {"a": begun + b"ab\n", "r": b"ab\n3456789"}.get(mode[0], b"ab\n")]
+
+
+def test_files_are_there_by_each_path_that_leads_to_them(tmp_path: Path) -> None:
+    at = tmp_path / "work"
+    (at / "step-1").mkdir(parents=True)
+    (at / "step-1" / "w.pt").touch()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "x").touch()
+    (at / "latest").symlink_to("step-1")
+    (at / "step-1" / "circle").symlink_to(at)
+    (at / "out").symlink_to(tmp_path / "elsewhere")
+    assert sorted(files_below(at)) == ["latest/w.pt", "step-1/w.pt"]
 
 
 def saved(number: int, path: str, **changes: object) -> Saved:

@@ -32,7 +32,8 @@ class NewestNotUsed(Loss):
         if found is None:
             return None
         again = f"{found.at - attempt.origin} updates are made once more"
-        removed = "" if _is_there(found, attempt) else "; it was written, and removed again"
+        was_removed = attempt.resumed.there and not _is_there(found, attempt)
+        removed = "; it was written, and removed again" if was_removed else ""
         return Evidence(
             f"to go on after update {found.at}, whose checkpoint is {found.path}",
             f"it goes on after update {attempt.origin}: {again}{removed}",

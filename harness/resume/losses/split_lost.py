@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from harness.resume.attempt import Attempt
 from harness.resume.loss import Evidence, Loss
+from harness.starts.journal import MOST_ROWS
 
 
 class SplitLost(Loss):
@@ -16,7 +17,8 @@ class SplitLost(Loss):
     with the checkpoint, and read them back.
 
     ## When it is right
-    In cross-validation, where each fold is meant to be another training.
+    In cross-validation, where each fold is meant to be another training. Where more than half of the rows that are
+    evaluated are trained with as it is, nothing is reported.
     """
 
     explains = (
@@ -33,7 +35,10 @@ class SplitLost(Loss):
     def shown_by(cls, attempt: Attempt) -> Evidence | None:
         if attempt.anew or not attempt.resumed.updates:
             return None
-        both = attempt.whole.taught & attempt.whole.evaluated  # rows that come in both parts as it is
+        taught, evaluated = attempt.whole.taught, attempt.whole.evaluated
+        both = taught & evaluated  # rows that come in both parts as it is
+        if max(len(taught), len(evaluated)) >= MOST_ROWS or 2 * len(both) > len(evaluated):
+            return None  # it is not known of all, or what is evaluated is not held out
         leaked = (attempt.killed.evaluated & attempt.resumed.taught) - both
         known = (attempt.killed.taught & attempt.resumed.evaluated) - both
         if not leaked and not known:
