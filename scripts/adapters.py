@@ -2,10 +2,11 @@
 
     python -m scripts.adapters --tool NAME --json FILE [-m] SCRIPT [ARGUMENTS]...
 
-runs the script with the instruments of ``harness check`` and no check, and calls the tool with what the loop has at
-its first update: the model, its batch, the loss and the optimizer. FILE gets a JSON object: ``findings``, or else why
-the tool could not be asked (``not_asked``), or how it or the script failed (``broken``). Nothing of the script is
-changed: a tool that makes steps of its own gets the objects of a process that ends with that update.
+gives the script's file to a tool that reads it, or else runs the script with the instruments of ``harness check`` and no
+check, and calls the tool with what the loop has at its first update: the model, its batch, the loss and the optimizer.
+FILE gets a JSON object: ``findings``, or else why the tool could not be asked (``not_asked``), or how it or the script
+failed (``broken``). Nothing of the script is changed: a tool that makes steps of its own gets the objects of a process
+that ends with that update.
 """
 
 from __future__ import annotations
@@ -299,7 +300,54 @@ class Trainproof(Asking):
         ]
 
 
-TOOLS: Mapping[str, type[Asking]] = {
+class Reading:
+    """A tool that reads the script's file."""
+
+    module: ClassVar[str]
+
+    def read(self, script: str) -> Found:
+        """What it says of the file.
+
+        Raises:
+            CannotTry: it could not read it.
+        """
+        raise NotImplementedError
+
+
+class TorchPreflight(Reading):
+    module = "torch_preflight"
+
+    def read(self, script: str) -> Found:
+        command = [sys.executable, "-m", self.module, "check", script, "-f", "json", "-j", "1"]
+        done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603
+        said = json.loads(done.stdout)
+        if said["failures"]:
+            raise CannotTry(said["failures"][0]["error"])
+        return [
+            finding(each["code"], each["severity"], each.get("message") or "")
+            for each in said["diagnostics"]
+            if each["severity"] != "note"
+        ]
+
+
+class Mldoct(Reading):
+    """``mldoctor check``, whose command prints a table of what this function returns."""
+
+    module = "mldoctor"
+    SEVERITIES: ClassVar[Mapping[str, Severity]] = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning"}
+
+    def read(self, script: str) -> Found:
+        said, _ = importlib.import_module("mldoctor.linter").lint_script(script)
+        return [
+            finding(each["type"], self.SEVERITIES[each["severity"]], each["message"])
+            for each in said
+            if each["severity"] in self.SEVERITIES
+        ]
+
+
+TOOLS: Mapping[str, type[Asking | Reading]] = {
+    "torch-preflight": TorchPreflight,
+    "mldoct": Mldoct,
     "torch-audit": TorchAudit,
     "torchtest2": Torchtest2,
     "guardtower": Guardtower,
@@ -323,8 +371,12 @@ TOOLS: Mapping[str, type[Asking]] = {
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def main(tool: str, report: Path, script: str, arguments: tuple[str, ...], seconds: float, module: bool) -> None:
     """Ask a tool about SCRIPT."""
-    asking = TOOLS[tool](report.absolute(), seconds)
-    importlib.import_module(asking.module)
+    importlib.import_module(TOOLS[tool].module)
+    reading = TOOLS[tool]
+    if issubclass(reading, Reading):
+        write_atomically(report, json.dumps(_read(reading(), script, module=module)))
+        return
+    asking = reading(report.absolute(), seconds)
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.getcwd() if module else str(Path(script).resolve().parent))
     threads = Session(Options((asking,), updates=asking.updates), Locator(None if module else Path(script)))
@@ -338,6 +390,16 @@ def main(tool: str, report: Path, script: str, arguments: tuple[str, ...], secon
             said["broken"] = threads.crashed.get(Asking.id) or crashed
             said["not_asked"] = None if said["broken"] else "the script made no update"
         write_atomically(asking.report, json.dumps(said))
+
+
+def _read(tool: Reading, script: str, *, module: bool) -> dict[str, Any]:
+    said: dict[str, Any] = {"findings": None, "not_asked": None, "broken": None}
+    if module:
+        return said | {"not_asked": "it takes files, and this is a module"}
+    try:
+        return said | {"findings": tool.read(script)}
+    except Exception as error:
+        return said | {"broken": f"{type(error).__name__}: {error}"}
 
 
 def _run(script: str, *, module: bool) -> str | None:

@@ -1,27 +1,27 @@
-"""What a manifest expects of scripts, and whether what a tool said is that.
+"""What a set of programs expects of a tool, and whether what the tool said is that.
 
-``manifest.json`` is a list. Each entry has an ``id`` and is one of three kinds; further keys are for its readers:
+docs/sets.md describes the format: a folder with ``manifest.toml``, whose table ``[set]`` says what the set is, and whose
+tables ``[[program]]`` each name a version with a bug, a version without it, or both, and what a right message says.
 
-- a bug and its repair: ``bug`` and ``fixed`` are files; ``exact`` and ``near`` are rules. An error that fits one of
-  ``exact`` names the bug; any finding that fits one of ``near`` points at it;
-- one script, ``file``: its ``kind`` is ``bug`` or ``clean``, and any error counts;
-- a ``command`` in a folder ``cwd``: ``allowed`` are the checks whose errors are true there. Where there are some, one
-  of them must be found, unless they ``may`` be.
+A list of commands in folders of others' repositories, ``manifest.json``, is read too: each has a ``command``, the
+folder ``cwd`` that it runs in, and the checks whose errors are true there (``allowed``). Where there are some, one of
+them must be found, unless they ``may`` be.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Discriminator, RootModel, Tag
+from pydantic import AfterValidator, BaseModel, RootModel, ValidationError, model_validator
 
 from harness.errors import CannotTry
-from harness.files import StrictModel, read_model
-from harness.findings import Severity
+from harness.files import StrictModel, first_error, read_model
 
 Finding = Mapping[str, Any]
 """A finding as in the report of ``harness check``; other tools' have a ``check``, a ``severity`` and a ``message``."""
@@ -37,48 +37,120 @@ def _pattern(text: str) -> str:
 
 Pattern = Annotated[str, AfterValidator(_pattern)]
 
-
-class _Rule(StrictModel):
-    check: Pattern = ".*"
-    severity: Severity | None = None
-    says: Pattern | None = None
-    line: tuple[int, int] | None = None
+Task = Literal["check", "resume", "compare"]
+"""The question that a program is about: is the loop right, does it survive a kill, where do two versions part."""
 
 
-Rule = Annotated[_Rule, BeforeValidator(lambda rule: {"check": rule} if isinstance(rule, str) else rule)]
-"""A check's id, or what all must be true of a finding: ``check`` and ``says`` are regular expressions."""
+class Edit(StrictModel):
+    """A piece of text that occurs once in a program, and what the version with the bug has there."""
+
+    old: str
+    new: str
 
 
-class Pair(BaseModel):
+class Program(BaseModel):
+    """One ``[[program]]``; further keys are for readers."""
+
     id: str
-    bug: Path
-    fixed: Path
-    exact: list[Rule]
-    near: list[Rule]
-    decidable: Literal["yes", "arguable", "no"] = "yes"
+    bug: Path | None = None
+    right: Path | None = None
+    edit: list[Edit] = []
+    wrong: str | None = None
+    says: list[Pattern] = []
+    near: list[Pattern] = []
+    decidable: bool = True
+    task: Task = "check"
+    arguments: list[str] = []
+    processes: int = 1
+    needs: list[str] = []
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.bug is None and self.right is None:
+            raise ValueError(f"{self.id} names neither a version with a bug (bug) nor one without (right)")
+        if (self.bug is not None or bool(self.edit)) != (self.wrong is not None):
+            raise ValueError(f"{self.id}: wrong says what is wrong in the version with the bug, and nothing else does")
+        if self.edit and (self.right is None or self.bug is not None):
+            raise ValueError(f"{self.id}: an edit makes the version with the bug of the right one")
+        return self
+
+    @property
+    def files(self) -> list[Path]:
+        """The version with the bug, then the one without it: those that there are."""
+        return [file for file in (self.bug, self.right) if file is not None]
 
     def cases(self, folder: Path) -> Iterator[Case]:
-        marked = self.decidable == "no"
-        bug, fixed = str((folder / self.bug).resolve()), str((folder / self.fixed).resolve())
-        yield Case(self.id, "bug", (bug,), exact=self.exact, near=self.near, marked=marked)
-        yield Case(f"fixed/{self.id}", "right", (fixed,), marked=marked)
+        """The programs to judge."""
+        if self.task != "check":
+            return
+        for kind, file in (("bug", self.bug), ("right", self.right)):
+            if file is not None:
+                both = self.bug is not None and kind == "right"
+                yield Case(
+                    f"right/{self.id}" if both else self.id,
+                    "bug" if kind == "bug" else "right",
+                    (str((folder / file).resolve()), *self.arguments),
+                    processes=self.processes,
+                    exact=self.says if kind == "bug" else (),
+                    near=self.near if kind == "bug" else (),
+                    undecidable=not self.decidable,
+                )
 
 
-class Single(BaseModel):
-    id: str
-    file: Path
-    kind: Literal["bug", "clean"]
-    nproc: int = 1
-    hard: bool = False
-    contested: bool = False
+class Set(StrictModel):
+    """The table ``[set]``."""
+
+    name: str
+    version: str
+    licence: str
+    about: str
+    expected: date
+    """The day on which the expectations were written."""
+    seen: str
+    """What the authors of the tools that are scored knew of the programs when the expectations were written."""
+    beside: list[str] = []
+    """Folders of the set that lie in the working directory of each program."""
+    digest: str | None = None
+    """Of the programs, where they are not part of the set: what the expectations are about."""
+    address: str | None = None
+    commit: str | None = None
+    published: str | None = None
+    """What others have measured on it."""
+
+
+class Manifest(StrictModel):
+    """``manifest.toml``"""
+
+    format: Literal[1]
+    set: Set
+    program: list[Program]
+
+    @classmethod
+    def read(cls, file: Path) -> Manifest:
+        """Read and check a manifest.
+
+        Raises:
+            CannotTry: there is none, or it is no manifest; names the program, the key and what is wrong.
+        """
+        try:
+            manifest = cls.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError) as error:
+            raise CannotTry(f"the manifest {file} cannot be read: {error}; docs/sets.md says what it holds") from error
+        except tomllib.TOMLDecodeError as error:
+            raise CannotTry(f"the manifest {file} is no TOML: {error}; docs/sets.md says what it holds") from error
+        except ValidationError as error:
+            raise CannotTry(f"the manifest {file}: {first_error(error)}; docs/sets.md says what it holds") from error
+        must_be_once(file, [each.id for each in manifest.program])
+        return manifest
 
     def cases(self, folder: Path) -> Iterator[Case]:
-        kind: Kind = "bug" if self.kind == "bug" else "right"
-        words = (str((folder / self.file).resolve()),)
-        yield Case(self.id, kind, words, processes=self.nproc, marked=self.hard or self.contested)
+        for program in self.program:
+            yield from program.cases(folder)
 
 
 class Command(BaseModel):
+    """A command in a folder of somebody's repository."""
+
     id: str
     cwd: Path
     command: list[str]
@@ -88,45 +160,41 @@ class Command(BaseModel):
     before: list[list[str]] = []
     tried: bool = True
 
-    def cases(self, folder: Path) -> Iterator[Case]:
+    def cases(self) -> Iterator[Case]:
+        """The command, where it is tried."""
         if self.tried:
             kind: Kind = "right" if not self.allowed else "open" if self.may else "bug"
-            rules = [_Rule(check=re.escape(check), severity="error") for check in self.allowed]
+            rules = [rf"(^| ){re.escape(check)}[ :]" for check in self.allowed]
             yield Case(
                 self.id, kind, tuple(self.command), self.cwd, self.env, self.before, exact=rules, others_are_false=True
             )
 
 
-def _kind_of(entry: Any) -> str | None:
-    keys = {"fixed": "pair", "file": "script", "command": "command"}
-    return next((kind for key, kind in keys.items() if isinstance(entry, Mapping) and key in entry), None)
-
-
-Entry = Annotated[
-    Annotated[Pair, Tag("pair")] | Annotated[Single, Tag("script")] | Annotated[Command, Tag("command")],
-    Discriminator(
-        _kind_of,
-        custom_error_type="entry",
-        custom_error_message="an entry has bug and fixed, or a file, or a command",
-    ),
-]
-
-
-class Manifest(RootModel[list[Entry]]):
+class Commands(RootModel[list[Command]]):
     """``manifest.json``"""
 
-    @classmethod
-    def read(cls, folder: Path) -> Manifest:
-        """
-        Raises:
-            CannotTry: there is none, or it is no manifest; names the entry, the key and what is wrong.
-        """
-        path = folder / "manifest.json"
-        manifest = read_model(path, cls, "the manifest", "scripts/expectations.py says what it holds")
-        ids = [entry.id for entry in manifest.root]
-        if twice := {each for each in ids if ids.count(each) > 1}:
-            raise CannotTry(f"the manifest {path}: the id {min(twice)} is there twice")
-        return manifest
+
+def must_be_once(file: Path, ids: Sequence[str]) -> None:
+    """
+    Raises:
+        CannotTry: an id is there twice.
+    """
+    if twice := {each for each in ids if ids.count(each) > 1}:
+        raise CannotTry(f"the manifest {file}: the id {min(twice)} is there twice")
+
+
+def cases_in(folder: Path) -> list[Case]:
+    """What is to be judged of the set in a folder.
+
+    Raises:
+        CannotTry: there is no manifest, or it is wrong.
+    """
+    if (folder / "manifest.json").exists() and not (folder / "manifest.toml").exists():
+        file = folder / "manifest.json"
+        commands = read_model(file, Commands, "the manifest", "scripts/expectations.py says what it holds").root
+        must_be_once(file, [each.id for each in commands])
+        return [case for each in commands for case in each.cases()]
+    return list(Manifest.read(folder / "manifest.toml").cases(folder))
 
 
 Kind = Literal["bug", "right", "open"]
@@ -135,7 +203,7 @@ Kind = Literal["bug", "right", "open"]
 
 @dataclass(frozen=True)
 class Case:
-    """One script to judge."""
+    """One program to judge."""
 
     name: str
     kind: Kind
@@ -147,12 +215,14 @@ class Case:
     before: Sequence[Sequence[str]] = ()
     """What is run before it, unwatched."""
     processes: int = 1
-    exact: Sequence[_Rule] = ()
-    near: Sequence[_Rule] = ()
+    exact: Sequence[str] = ()
+    """Regular expressions; an error that fits one names the bug."""
+    near: Sequence[str] = ()
+    """Regular expressions; a finding that fits one points at the bug."""
     others_are_false: bool = False
     """Whether an error that fits no rule is a false one."""
-    marked: bool = False
-    """Whether the manifest says that it is hard, contested or not to be decided."""
+    undecidable: bool = False
+    """Whether the manifest says that no tool can know it from a run."""
 
     @property
     def script(self) -> str | None:
@@ -167,13 +237,13 @@ Verdict = Literal[
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool said of a script."""
+    """What a tool said of a program."""
 
     findings: Sequence[Finding] = ()
     not_asked: str | None = None
     """Why it could not be asked."""
     broken: str | None = None
-    """How it, or the script under it, ended without an answer."""
+    """How it, or the program under it, ended without an answer."""
     seconds: float = 0.0
 
     @property
@@ -201,20 +271,13 @@ def judged(case: Case, answer: Answer, names: Mapping[str, set[str]] | None) -> 
     return "pointed at" if any(_fits(finding, case.near, names) for finding in answer.findings) else "missed"
 
 
-def _fits(finding: Finding, rules: Sequence[_Rule], names: Mapping[str, set[str]]) -> bool:
-    return any(_fits_rule(finding, rule, names) for rule in rules)
+def text_of(finding: Finding, names: Mapping[str, set[str]] | None = None) -> str:
+    """What rules are held against: the check by all its names, then what the finding says."""
+    called = sorted({finding["check"]} | (names or {}).get(finding["check"], set()))
+    said = " ".join(str(finding.get(key) or "") for key in ("message", "expected", "observed", "hint"))
+    return f"{' '.join(called)}: {said}"
 
 
-def _fits_rule(finding: Finding, rule: _Rule, names: Mapping[str, set[str]]) -> bool:
-    called = {finding["check"]} | names.get(finding["check"], set())
-    if not any(re.fullmatch(rule.check, name) for name in called):
-        return False
-    if rule.severity is not None and finding["severity"] != rule.severity:
-        return False
-    words = " ".join(str(finding.get(key) or "") for key in ("message", "expected", "observed", "hint"))
-    if rule.says is not None and not re.search(rule.says, words, re.IGNORECASE | re.DOTALL):
-        return False
-    if rule.line is None:
-        return True
-    line = re.search(r":(\d+)$", str(finding.get("where") or ""))
-    return line is not None and rule.line[0] <= int(line[1]) <= rule.line[1]
+def _fits(finding: Finding, rules: Sequence[str], names: Mapping[str, set[str]]) -> bool:
+    text = text_of(finding, names)
+    return any(re.search(rule, text, re.IGNORECASE | re.DOTALL) for rule in rules)

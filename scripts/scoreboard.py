@@ -1,9 +1,9 @@
 """Count what ``harness check``, and other tools, find in scripts whose bugs are known.
 
-    python -m scripts.scoreboard FOLDER [ID]... [--tool NAME]... [--json FILE] [--markdown FILE]
+    python -m scripts.scoreboard FOLDER [ID]... [--tool NAME]... [--rivals DIR] [--json FILE] [--markdown FILE]
 
-FOLDER has a ``manifest.json`` (scripts/expectations.py says what it holds), or folders that have one. Other tools are
-asked where they are installed beside the harness (scripts/adapters.py).
+FOLDER is a set of programs as docs/sets.md describes it, or has folders that are. Other tools are asked where they are
+installed beside the harness (scripts/adapters.py), or each in an environment of its own that is made in ``--rivals``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,18 +37,13 @@ from harness.findings import shortened
 from harness.report.matrix import markdown_table, write_markdown
 from harness.report.terminal import table
 from scripts import adapters
-from scripts.expectations import Answer, Case, Kind, Manifest, Verdict, judged
+from scripts.expectations import Answer, Case, Kind, Verdict, cases_in, judged
 from tests.server import ROOT, Done, Server, launched, run_python
 
 MARKS = ("<!-- scoreboard:begin -->", "<!-- scoreboard:end -->")
 
-HARNESS, PREFLIGHT = "harness check", "torch-preflight"
-MODULES = {
-    HARNESS: "harness",
-    PREFLIGHT: "torch_preflight",
-    **{name: asking.module for name, asking in adapters.TOOLS.items()},
-}
-"""The tools, by what is imported of them."""
+HARNESS = "harness check"
+TOOLS = (HARNESS, *adapters.TOOLS)
 
 SHARED = ("data", "hf")
 """Folders that scripts with a command of their own may share, and that are copied for each."""
@@ -79,7 +75,7 @@ class Outcome:
     folder: str
     name: str
     kind: Kind
-    marked: bool
+    undecidable: bool
     verdict: Verdict
     found: list[str]
     """Severity and check."""
@@ -97,14 +93,27 @@ class Outcome:
 
 
 class Asker:
-    """Asks tools about the scripts of one folder, in the forks of some servers."""
+    """Asks tools about the scripts of one folder, in the forks of some servers of each tool's environment.
 
-    def __init__(self, scripts: Path, servers: Sequence[Server], limit: int) -> None:
+    ``pythons`` are the interpreters by tool; ``beside`` are what of the folder lies in each program's own one.
+    """
+
+    def __init__(
+        self,
+        scripts: Path,
+        servers: Mapping[str, Sequence[Server]],
+        limit: int,
+        pythons: Mapping[str, Path | str] | None = None,
+        beside: Sequence[str] = (),
+    ) -> None:
         self.scripts, self.limit = scripts, limit
-        self._forking = bool(servers)
-        self._servers: SimpleQueue[Server] = SimpleQueue()
-        for each in servers:
-            self._servers.put(each)
+        self._pythons, self._beside = pythons or {}, beside
+        self._servers: dict[str, SimpleQueue[Server]] = {}
+        for tool, those in servers.items():
+            queue: SimpleQueue[Server] = SimpleQueue()
+            for each in those:
+                queue.put(each)
+            self._servers[tool] = queue
 
     def ask(self, tool: str, case: Case) -> Answer:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
@@ -112,8 +121,6 @@ class Asker:
             try:
                 for words in case.before:
                     run_python(folder, *words, environment={**OFFLINE, **case.environment}, limit=self.limit)
-                if tool == PREFLIGHT:
-                    return self._preflight(case, folder)
                 return self._watched(tool, case, folder, Path(name, "report.json"))
             except subprocess.TimeoutExpired:
                 return Answer(broken=f"it did not end within {self.limit} s", seconds=self.limit)
@@ -125,6 +132,8 @@ class Asker:
         folder = place / "work" / (case.cwd or "")
         if case.cwd is None:
             folder.mkdir()
+            for each in self._beside:
+                shutil.copytree(self.scripts / each, folder / each, symlinks=True)
         else:
             for top in {case.cwd.parts[0], *SHARED}:
                 if (self.scripts / top).is_dir():
@@ -139,26 +148,12 @@ class Asker:
         before = [filled(words) for words in case.before]
         return replace(case, words=filled(case.words), environment=environment, before=before), folder
 
-    def _preflight(self, case: Case, folder: Path) -> Answer:
-        if case.script is None:
-            return Answer(not_asked="it takes files, and this is a module")
-        command = ("-m", MODULES[PREFLIGHT], "check", case.script, "-f", "json")
-        done = run_python(folder, *command, environment=OFFLINE, limit=self.limit)
-        try:
-            said = json.loads(done.stdout)
-        except json.JSONDecodeError:
-            return Answer(broken=_last_line(done), seconds=done.seconds)
-        if said["failures"]:
-            return Answer(broken=said["failures"][0]["error"], seconds=done.seconds)
-        found = [each | {"check": each["code"]} for each in said["diagnostics"] if each["severity"] != "note"]
-        return Answer(found, seconds=done.seconds)
-
     def _watched(self, tool: str, case: Case, folder: Path, report: Path) -> Answer:
         if tool == HARNESS:
-            done = self._done("harness", ("check", "--json", str(report), *case.words), case, folder)
+            done = self._done("harness", ("check", "--json", str(report), *case.words), case, folder, tool)
         else:
             options = ("--tool", tool, "--json", str(report), "--seconds", str(0.7 * self.limit))
-            done = self._done(adapters.__name__, (*options, *case.words), case, folder)
+            done = self._done(adapters.__name__, (*options, *case.words), case, folder, tool)
         if done.status == -14:  # SIGALRM
             return Answer(broken=f"it did not end within {self.limit} s", seconds=done.seconds)
         if not report.exists():
@@ -170,17 +165,17 @@ class Asker:
             return Answer(said["findings"], broken=said["crashed"], seconds=done.seconds)
         return Answer(said["findings"] or (), said["not_asked"], said["broken"], done.seconds)
 
-    def _done(self, program: str, arguments: Sequence[str], case: Case, folder: Path) -> Done:
-        if not self._forking or case.processes > 1 or case.environment:
-            environment = {**OFFLINE, **case.environment}
-            command = (program, *arguments)
-            return launched(folder, *command, processes=case.processes, environment=environment, limit=self.limit)
-        forking = self._servers.get()
+    def _done(self, program: str, arguments: Sequence[str], case: Case, folder: Path, tool: str) -> Done:
+        if tool not in self._servers or case.processes > 1 or case.environment:
+            environment, python = {**OFFLINE, **case.environment}, self._pythons.get(tool, sys.executable)
+            how = {"processes": case.processes, "limit": self.limit}
+            return launched(folder, program, *arguments, environment=environment, python=python, **how)
+        forking = self._servers[tool].get()
         try:
             main = "harness.cli" if program == "harness" else program
             return forking.run(folder, *arguments, program=main, limit=self.limit)
         finally:
-            self._servers.put(forking)
+            self._servers[tool].put(forking)
 
 
 def _last_line(done: Done) -> str:
@@ -244,9 +239,9 @@ def boards(outcomes: Sequence[Outcome]) -> dict[str, list[Figures]]:
     for folder in dict.fromkeys(each.folder for each in outcomes):
         mine = [each for each in outcomes if each.folder == folder]
         found[folder] = _by_tool(mine)
-        if any(each.marked for each in mine):
-            title = f"{folder}, without what is hard, contested or not to be decided"
-            found[title] = _by_tool([each for each in mine if not each.marked])
+        if any(each.undecidable for each in mine):
+            title = f"{folder}, without what no tool can know from a run"
+            found[title] = _by_tool([each for each in mine if not each.undecidable])
     return found
 
 
@@ -284,39 +279,24 @@ def _version(tool: str) -> str:
         return "of unknown version"
 
 
-def manifests_in(folder: Path) -> dict[str, Manifest]:
-    """The manifest of the folder, or those of the folders in it, by the path below ``folder``.
-
-    Raises:
-        CannotTry: there is none, or one is no manifest.
-    """
-    if not (folder / "manifest.json").exists():
-        below = sorted(path.parent for path in folder.glob("*/manifest.json"))
-        if below:
-            return {each.name: Manifest.read(each) for each in below}
-    return {".": Manifest.read(folder)}
-
-
 def cases_of(folder: Path, scripts: Path, ids: Sequence[str]) -> list[tuple[str, Case]]:
     """The scripts to judge, each with the name of its folder.
 
     Raises:
-        CannotTry: an id is unknown, or a script is not there.
+        CannotTry: there is no manifest, or a wrong one; an id is unknown, or a script is not there.
     """
-    manifests = manifests_in(folder)
-    known = [entry.id for manifest in manifests.values() for entry in manifest.root]
+    below = [] if any(folder.glob("manifest.*")) else sorted({file.parent for file in folder.glob("*/manifest.*")})
+    cases = [(each.resolve().name, case) for each in below or [folder] for case in cases_in(each)]
+    known = [case.name for _, case in cases]
     for name in ids:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             raise CannotTry(f"no manifest in {folder} has {name}" + (f"; did you mean {near[0]}?" if near else ""))
-    cases = []
-    for name, manifest in manifests.items():
-        mine = (entry for entry in manifest.root if not ids or entry.id in ids)
-        for case in (case for entry in mine for case in entry.cases(folder / name)):
-            script = None if case.script is None else (scripts / (case.cwd or "") / case.script)
-            if script is not None and not script.is_file():
-                raise CannotTry(f"{case.name}: there is no {script}; --scripts names the folder that commands run in")
-            cases.append(((folder / name).resolve().name, case))
+    cases = [(title, case) for title, case in cases if not ids or case.name.removeprefix("right/") in ids]
+    for _, case in cases:
+        script = None if case.script is None else (scripts / (case.cwd or "") / case.script)
+        if script is not None and not script.is_file():
+            raise CannotTry(f"{case.name}: there is no {script}; --scripts names the folder that commands run in")
     return cases
 
 
@@ -330,7 +310,7 @@ def judge(asker: Asker, tools: Sequence[str], cases: Sequence[tuple[str, Case]],
         verdict = judged(case, answer, names if tool == HARNESS else None)
         found = [f"{each['severity']} {each['check']}" for each in answer.findings]
         why = answer.broken or answer.not_asked
-        return Outcome(tool, folder, case.name, case.kind, case.marked, verdict, found, why, round(answer.seconds, 2))
+        return Outcome(tool, folder, case.name, case.kind, case.undecidable, verdict, found, why, round(answer.seconds, 2))
 
     # Which errors are true in an open case is said of checks of the harness, and of no other's.
     asked = [(tool, *each) for tool in tools for each in cases if tool == HARNESS or each[1].kind != "open"]

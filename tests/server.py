@@ -91,15 +91,21 @@ class Server:
     """A process that runs commands, one after another.
 
     ``data`` is a folder with the corpus's rows, ``checkpoint`` one with a narrow model to fine-tune; ``folder``, which
-    holds both, goes when the server is closed. ``imports`` are modules that all forks have, beside the libraries.
+    holds both, goes when the server is closed. ``imports`` are modules that all forks have, beside the libraries;
+    ``python`` is the interpreter.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None, imports: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None = None,
+        imports: Sequence[str] = (),
+        python: Path | str = sys.executable,
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="corpus-", dir=in_memory()))
         self.data, self.checkpoint = self.folder / "data", self.folder / "checkpoint"
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", **(environment or {})}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.server", str(self.folder), *imports],
+            [str(python), "-m", "tests.server", str(self.folder), *imports],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,
@@ -184,14 +190,19 @@ def launched(
     processes: int = 1,
     environment: Mapping[str, str] | None = None,
     limit: int = 2 * PATIENCE,
+    python: Path | str = sys.executable,
 ) -> Done:
     """A module and its arguments in a process of its own, or in several as torch's launcher starts them."""
     launcher = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)] if processes > 1 else []
-    return run_python(folder, *launcher, "-m", *command, environment=environment, limit=limit)
+    return run_python(folder, *launcher, "-m", *command, environment=environment, limit=limit, python=python)
 
 
 def run_python(
-    folder: Path, *words: str, environment: Mapping[str, str] | None = None, limit: int = 2 * PATIENCE
+    folder: Path,
+    *words: str,
+    environment: Mapping[str, str] | None = None,
+    limit: int = 2 * PATIENCE,
+    python: Path | str = sys.executable,
 ) -> Done:
     """Python with these words, in a process of its own. What it started and left running ends with it.
 
@@ -201,7 +212,7 @@ def run_python(
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **(environment or {})}
     began = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, *words],
+        [str(python), *words],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,

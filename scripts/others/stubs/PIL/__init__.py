@@ -1,0 +1,1 @@
+"""No pictures are read from files."""

@@ -1,0 +1,4 @@
+"""No settings are read."""
+
+
+def load_dotenv() -> None: ...

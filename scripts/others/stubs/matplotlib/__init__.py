@@ -1,0 +1,4 @@
+"""Nothing is drawn."""
+
+
+def use(backend: str) -> None: ...

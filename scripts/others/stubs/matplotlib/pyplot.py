@@ -1,0 +1,7 @@
+from typing import Any
+
+
+def _nothing(*arguments: Any, **named: Any) -> None: ...
+
+
+figure = ylim = scatter = show = plot = savefig = _nothing

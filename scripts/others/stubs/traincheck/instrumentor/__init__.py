@@ -1,0 +1,3 @@
+from typing import Any
+
+meta_vars: dict[str, Any] = {}
