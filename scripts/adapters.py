@@ -2,11 +2,11 @@
 
     python -m scripts.adapters --tool NAME --json FILE [-m] SCRIPT [ARGUMENTS]...
 
-gives the script's file to a tool that reads it, or else runs the script with the instruments of ``harness check`` and no
-check, and calls the tool with what the loop has at its first update: the model, its batch, the loss and the optimizer.
-FILE gets a JSON object: ``findings``, or else why the tool could not be asked (``not_asked``), or how it or the script
-failed (``broken``). Nothing of the script is changed: a tool that makes steps of its own gets the objects of a process
-that ends with that update.
+gives the script's file to a tool that reads it, or else runs the script with the instruments of ``harness check`` and
+no check, and calls the tool with what the loop has at its first update: the model, its batch, the loss and the
+optimizer. FILE gets a JSON object: ``findings``, or else why the tool could not be asked (``not_asked``), or how it or
+the script failed (``broken``). Nothing of the script is changed: a tool that makes steps of its own gets the objects of
+a process that ends with that update.
 """
 
 from __future__ import annotations
@@ -153,6 +153,9 @@ class Asking(OutcomeListener):
 
     id: ClassVar[str] = "adapter"
     module: ClassVar[str]
+    """What is imported of it."""
+    release: ClassVar[str]
+    """The release that is measured."""
     updates: ClassVar[int | None] = None
     """The updates after which the script is ended; None where the tool is to see all of them."""
 
@@ -205,6 +208,7 @@ class OnFirstStep(Asking):
 
 class Guardtower(OnFirstStep):
     module = "guardtower"
+    release = "0.1.0"
 
     def ask(self, objective: Objective, optimizer: Optimizer) -> Found:
         inputs = [each for each in _tensors(objective.inputs) if each.is_floating_point()]
@@ -217,6 +221,7 @@ class Guardtower(OnFirstStep):
 
 class Torchtest2(OnFirstStep):
     module = "torchtest2"
+    release = "0.1.0"
 
     def ask(self, objective: Objective, optimizer: Optimizer) -> Found:
         own = {} if objective.call is None else {"targets": objective.call.target, "loss_fn": objective.loss}
@@ -231,6 +236,7 @@ class TorchAudit(Asking):
     """Patched in after the script's first update, until the script ends."""
 
     module = "torch_audit"
+    release = "0.3.0"
     SEVERITIES: ClassVar[Mapping[str, Severity]] = {"FATAL": "error", "ERROR": "error", "WARN": "warning"}
 
     def __init__(self, report: Path, seconds: float) -> None:
@@ -261,6 +267,7 @@ class Trainproof(Asking):
     """A log for each optimizer, a line an update, for its doctor when the script has ended."""
 
     module = "trainproof"
+    release = "0.22.0"
     SEVERITIES: ClassVar[Mapping[str, Severity]] = {"FAIL": "error", "WARN": "warning"}
 
     def __init__(self, report: Path, seconds: float) -> None:
@@ -304,6 +311,7 @@ class Reading:
     """A tool that reads the script's file."""
 
     module: ClassVar[str]
+    release: ClassVar[str]
 
     def read(self, script: str) -> Found:
         """What it says of the file.
@@ -316,6 +324,7 @@ class Reading:
 
 class TorchPreflight(Reading):
     module = "torch_preflight"
+    release = "0.5.0"
 
     def read(self, script: str) -> Found:
         command = [sys.executable, "-m", self.module, "check", script, "-f", "json", "-j", "1"]
@@ -334,6 +343,7 @@ class Mldoct(Reading):
     """``mldoctor check``, whose command prints a table of what this function returns."""
 
     module = "mldoctor"
+    release = "1.0.0"
     SEVERITIES: ClassVar[Mapping[str, Severity]] = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning"}
 
     def read(self, script: str) -> Found:
@@ -398,7 +408,7 @@ def _read(tool: Reading, script: str, *, module: bool) -> dict[str, Any]:
         return said | {"not_asked": "it takes files, and this is a module"}
     try:
         return said | {"findings": tool.read(script)}
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it was, there is no answer
         return said | {"broken": f"{type(error).__name__}: {error}"}
 
 

@@ -1,7 +1,8 @@
 """What a set of programs expects of a tool, and whether what the tool said is that.
 
-docs/sets.md describes the format: a folder with ``manifest.toml``, whose table ``[set]`` says what the set is, and whose
-tables ``[[program]]`` each name a version with a bug, a version without it, or both, and what a right message says.
+docs/sets.md describes the format: a folder with ``manifest.toml``, whose table ``[set]`` says what the set is, and
+whose tables ``[[program]]`` each name a version with a bug, a version without it, or both, and what a right message
+says.
 
 A list of commands in folders of others' repositories, ``manifest.json``, is read too: each has a ``command``, the
 folder ``cwd`` that it runs in, and the checks whose errors are true there (``allowed``). Where there are some, one of
@@ -18,7 +19,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, RootModel, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, RootModel, ValidationError, model_validator
 
 from harness.errors import CannotTry
 from harness.files import StrictModel, first_error, read_model
@@ -51,6 +52,8 @@ class Edit(StrictModel):
 class Program(BaseModel):
     """One ``[[program]]``; further keys are for readers."""
 
+    model_config = ConfigDict(extra="allow")
+
     id: str
     bug: Path | None = None
     right: Path | None = None
@@ -68,8 +71,9 @@ class Program(BaseModel):
     def _whole(self) -> Self:
         if self.bug is None and self.right is None:
             raise ValueError(f"{self.id} names neither a version with a bug (bug) nor one without (right)")
-        if (self.bug is not None or bool(self.edit)) != (self.wrong is not None):
-            raise ValueError(f"{self.id}: wrong says what is wrong in the version with the bug, and nothing else does")
+        faulty = self.bug is not None or (bool(self.edit) and self.task != "compare")
+        if (faulty and self.wrong is None) or (self.wrong is not None and not (faulty or self.edit)):
+            raise ValueError(f"{self.id}: wrong says what is wrong in the version with the bug, and in nothing else")
         if self.edit and (self.right is None or self.bug is not None):
             raise ValueError(f"{self.id}: an edit makes the version with the bug of the right one")
         return self
@@ -108,7 +112,7 @@ class Set(StrictModel):
     """The day on which the expectations were written."""
     seen: str
     """What the authors of the tools that are scored knew of the programs when the expectations were written."""
-    beside: list[str] = []
+    beside: tuple[str, ...] = ()
     """Folders of the set that lie in the working directory of each program."""
     digest: str | None = None
     """Of the programs, where they are not part of the set: what the expectations are about."""

@@ -1,16 +1,11 @@
-"""Count what ``harness check``, and other tools, find in scripts whose bugs are known.
+"""Ask tools about the programs of a set, and count what they find: what ``python -m scripts.others`` stands on.
 
-    python -m scripts.scoreboard FOLDER [ID]... [--tool NAME]... [--rivals DIR] [--json FILE] [--markdown FILE]
-
-FOLDER is a set of programs as docs/sets.md describes it, or has folders that are. Other tools are asked where they are
-installed beside the harness (scripts/adapters.py), or each in an environment of its own that is made in ``--rivals``.
+Other tools are asked as their own pages say they are used (scripts/adapters.py), each in an environment of its own.
 """
 
 from __future__ import annotations
 
 import difflib
-import importlib.metadata
-import importlib.util
 import json
 import os
 import shutil
@@ -19,30 +14,17 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import SimpleQueue
-
-import click
 
 from harness import catalogue
-from harness.cli.options import json_option
-from harness.cli.output import check_file, echo
 from harness.errors import CannotTry
-from harness.files import write_atomically
-from harness.findings import shortened
-from harness.report.matrix import markdown_table, write_markdown
-from harness.report.terminal import table
 from scripts import adapters
 from scripts.expectations import Answer, Case, Kind, Verdict, cases_in, judged
 from tests.server import ROOT, Done, Server, launched, run_python
 
-MARKS = ("<!-- scoreboard:begin -->", "<!-- scoreboard:end -->")
-
-HARNESS = "harness check"
+HARNESS, PLAIN = "harness check", "python"
 TOOLS = (HARNESS, *adapters.TOOLS)
 
 SHARED = ("data", "hf")
@@ -54,17 +36,6 @@ OFFLINE = {
     "WANDB_MODE": "disabled",
     "MPLBACKEND": "Agg",
 }
-
-CAPTION = (
-    "A bug is flagged where the tool reports an error: a finding of its highest severity. Whether the error names the "
-    "bug is decided for `harness check` alone, where the manifest has rules: exact, an error that names it; pointed "
-    "at, a finding that leads to it; missed, neither. For other tools, and where there are no rules, missed means not "
-    "flagged, and a flagged bug may have been flagged for another reason. A false error is an error about a right "
-    "script; warned are right scripts with warnings only. A tool could not be asked where the loop's first update "
-    "does not give what it takes; these scripts, and those that ended without an answer, are in no other column. "
-    "Seconds are medians of a script, without the importing of torch and transformers where a process that has "
-    "imported them was forked."
-)
 
 
 @dataclass(frozen=True)
@@ -78,7 +49,7 @@ class Outcome:
     undecidable: bool
     verdict: Verdict
     found: list[str]
-    """Severity and check."""
+    """Severity and check, without what another finding explains."""
     why: str | None
     """Why there is no answer."""
     seconds: float
@@ -93,27 +64,21 @@ class Outcome:
 
 
 class Asker:
-    """Asks tools about the scripts of one folder, in the forks of some servers of each tool's environment.
+    """Asks about the programs of a folder, in forks of a server, or in processes of their own where there is none.
 
-    ``pythons`` are the interpreters by tool; ``beside`` are what of the folder lies in each program's own one.
+    ``python`` is the interpreter of these; ``beside`` are the folders of the set that lie in each program's own one.
     """
 
     def __init__(
         self,
         scripts: Path,
-        servers: Mapping[str, Sequence[Server]],
+        server: Server | None,
         limit: int,
-        pythons: Mapping[str, Path | str] | None = None,
+        python: Path | str = sys.executable,
         beside: Sequence[str] = (),
     ) -> None:
         self.scripts, self.limit = scripts, limit
-        self._pythons, self._beside = pythons or {}, beside
-        self._servers: dict[str, SimpleQueue[Server]] = {}
-        for tool, those in servers.items():
-            queue: SimpleQueue[Server] = SimpleQueue()
-            for each in those:
-                queue.put(each)
-            self._servers[tool] = queue
+        self._server, self._python, self._beside = server, python, beside
 
     def ask(self, tool: str, case: Case) -> Answer:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
@@ -150,10 +115,12 @@ class Asker:
 
     def _watched(self, tool: str, case: Case, folder: Path, report: Path) -> Answer:
         if tool == HARNESS:
-            done = self._done("harness", ("check", "--json", str(report), *case.words), case, folder, tool)
+            done = self._done("harness", ("check", "--json", str(report), *case.words), case, folder)
+        elif tool == PLAIN:
+            done = self._done("scripts.others.plain", ("--json", str(report), *case.words), case, folder)
         else:
             options = ("--tool", tool, "--json", str(report), "--seconds", str(0.7 * self.limit))
-            done = self._done(adapters.__name__, (*options, *case.words), case, folder, tool)
+            done = self._done(adapters.__name__, (*options, *case.words), case, folder)
         if done.status == -14:  # SIGALRM
             return Answer(broken=f"it did not end within {self.limit} s", seconds=done.seconds)
         if not report.exists():
@@ -165,17 +132,20 @@ class Asker:
             return Answer(said["findings"], broken=said["crashed"], seconds=done.seconds)
         return Answer(said["findings"] or (), said["not_asked"], said["broken"], done.seconds)
 
-    def _done(self, program: str, arguments: Sequence[str], case: Case, folder: Path, tool: str) -> Done:
-        if tool not in self._servers or case.processes > 1 or case.environment:
-            environment, python = {**OFFLINE, **case.environment}, self._pythons.get(tool, sys.executable)
-            how = {"processes": case.processes, "limit": self.limit}
-            return launched(folder, program, *arguments, environment=environment, python=python, **how)
-        forking = self._servers[tool].get()
-        try:
-            main = "harness.cli" if program == "harness" else program
-            return forking.run(folder, *arguments, program=main, limit=self.limit)
-        finally:
-            self._servers[tool].put(forking)
+    def _done(self, program: str, arguments: Sequence[str], case: Case, folder: Path) -> Done:
+        if self._server is None or case.processes > 1 or case.environment:
+            environment = {**OFFLINE, **case.environment}
+            return launched(
+                folder,
+                program,
+                *arguments,
+                processes=case.processes,
+                environment=environment,
+                limit=self.limit,
+                python=self._python,
+            )
+        main = "harness.cli" if program == "harness" else program
+        return self._server.run(folder, *arguments, program=main, limit=self.limit)
 
 
 def _last_line(done: Done) -> str:
@@ -185,98 +155,55 @@ def _last_line(done: Done) -> str:
 
 @dataclass(frozen=True)
 class Figures:
-    """What one tool's outcomes come to."""
+    """What one tool's outcomes come to: of programs that a run decides, but for ``undecidable``."""
 
     tool: str
     bugs: int
-    exact: int | None
-    """None where no rule says what names a bug."""
+    named: int | None
+    """Bugs that an error names; None for tools that the rules are not about."""
     pointed_at: int | None
     flagged: int
-    missed: int
+    """Bugs of which there is an error, whatever it says."""
     right: int
     false_errors: int
     warned: int
-    could_not_be_asked: int
+    """Right programs with a warning and no error."""
+    undecidable: tuple[int, int]
+    """Bugs that no tool can know from a run: those that were flagged, of how many."""
+    not_asked: int
     broken: int
-    median_seconds: float | None
+    seconds: float | None
+    """Median of a program."""
 
     @classmethod
     def of(cls, tool: str, outcomes: Sequence[Outcome]) -> Figures:
         answered = [each for each in outcomes if each.answered]
-        bugs = [each for each in answered if each.kind == "bug"]
-        count = Counter(each.verdict for each in outcomes)
-        ruled = tool == HARNESS and any(each.verdict in ("exact", "pointed at") for each in bugs)
+        open_ones = [each for each in answered if each.undecidable and each.kind == "bug"]
+        decided = [each for each in answered if not each.undecidable]
+        bugs = [each for each in decided if each.kind == "bug"]
+        count = Counter(each.verdict for each in decided)
+        of_all = Counter(each.verdict for each in outcomes)
+        ruled = tool == HARNESS
         return cls(
             tool=tool,
             bugs=len(bugs),
-            exact=count["exact"] if ruled else None,
+            named=count["exact"] if ruled else None,
             pointed_at=count["pointed at"] if ruled else None,
             flagged=sum(each.flagged for each in bugs),
-            missed=count["missed"],
-            right=len(answered) - len(bugs),
+            right=len(decided) - len(bugs),
             false_errors=count["false error"],
             warned=count["warned"],
-            could_not_be_asked=count["could not be asked"],
-            broken=count["broken"],
-            median_seconds=statistics.median(each.seconds for each in answered) if answered else None,
+            undecidable=(sum(each.flagged for each in open_ones), len(open_ones)),
+            not_asked=of_all["could not be asked"],
+            broken=of_all["broken"],
+            seconds=statistics.median(each.seconds for each in answered) if answered else None,
         )
 
-    def cells(self) -> tuple[str, ...]:
-        shown = {**asdict(self), "median_seconds": self.median_seconds and f"{self.median_seconds:.1f}"}
-        return tuple("-" if each is None else str(each) for each in shown.values())
 
-
-HEAD = (
-    *("tool", "bugs", "exact", "pointed at", "flagged", "missed", "right scripts", "false errors", "warned"),
-    *("could not be asked", "broken", "seconds"),
-)
-
-
-def boards(outcomes: Sequence[Outcome]) -> dict[str, list[Figures]]:
-    """The figures by what they are of: each folder's scripts, and those that its manifest does not mark."""
-    found = {}
-    for folder in dict.fromkeys(each.folder for each in outcomes):
-        mine = [each for each in outcomes if each.folder == folder]
-        found[folder] = _by_tool(mine)
-        if any(each.undecidable for each in mine):
-            title = f"{folder}, without what no tool can know from a run"
-            found[title] = _by_tool([each for each in mine if not each.undecidable])
-    return found
-
-
-def _by_tool(outcomes: Sequence[Outcome]) -> list[Figures]:
-    tools = dict.fromkeys(each.tool for each in outcomes)
+def by_tool(outcomes: Sequence[Outcome]) -> list[Figures]:
+    """The figures of each tool, of the programs that run by themselves."""
+    tools = [tool for tool in dict.fromkeys(each.tool for each in outcomes) if tool != PLAIN]
     return [Figures.of(tool, [each for each in outcomes if each.tool == tool]) for tool in tools]
-
-
-def board_lines(found: Mapping[str, Sequence[Figures]], absent: Sequence[str]) -> Iterator[str]:
-    """For a terminal."""
-    for title, figures in found.items():
-        yield f"{title}:"
-        yield from (f"  {line}" for line in table([HEAD, *(each.cells() for each in figures)]))
-    yield from (f"{tool} is not installed" for tool in absent)
-
-
-def board_markdown(found: Mapping[str, Sequence[Figures]], absent: Sequence[str]) -> Iterator[str]:
-    for title, figures in found.items():
-        yield f"**{title}**"
-        yield ""
-        yield from markdown_table(HEAD, [each.cells() for each in figures])
-        yield ""
-    yield CAPTION
-    if absent:
-        yield f"Not installed: {', '.join(absent)}."
-    versions = {tool: _version(tool) for tool in dict.fromkeys(each.tool for rows in found.values() for each in rows)}
-    yield f"Versions: {', '.join(f'{tool} {version}' for tool, version in versions.items())}."
-
-
-def _version(tool: str) -> str:
-    name = "full-training-harness" if tool == HARNESS else tool
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "of unknown version"
 
 
 def cases_of(folder: Path, scripts: Path, ids: Sequence[str]) -> list[tuple[str, Case]]:
@@ -300,90 +227,17 @@ def cases_of(folder: Path, scripts: Path, ids: Sequence[str]) -> list[tuple[str,
     return cases
 
 
-def judge(asker: Asker, tools: Sequence[str], cases: Sequence[tuple[str, Case]], jobs: int) -> Iterator[Outcome]:
-    """Ask every tool about every script, ``jobs`` at once."""
+def judge(asker: Asker, tool: str, cases: Sequence[tuple[str, Case]]) -> Iterator[Outcome]:
+    """Ask a tool about every program."""
     names = {name: {name, *check.formerly} for name, check in catalogue.checks().items()}
-
-    def outcome(job: tuple[str, str, Case]) -> Outcome:
-        tool, folder, case = job
+    for folder, case in cases:
+        if tool not in (HARNESS, PLAIN) and case.kind == "open":
+            continue  # which errors are true there is said of checks of the harness, and of no other's
         answer = asker.ask(tool, case)
         verdict = judged(case, answer, names if tool == HARNESS else None)
-        found = [f"{each['severity']} {each['check']}" for each in answer.findings]
+        roots = [each for each in answer.findings if each.get("explained_by") is None]
+        found = [f"{each['severity']} {each['check']}" for each in roots]
         why = answer.broken or answer.not_asked
-        return Outcome(tool, folder, case.name, case.kind, case.undecidable, verdict, found, why, round(answer.seconds, 2))
-
-    # Which errors are true in an open case is said of checks of the harness, and of no other's.
-    asked = [(tool, *each) for tool in tools for each in cases if tool == HARNESS or each[1].kind != "open"]
-    with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(outcome, asked)
-
-
-@click.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--tool", "tools", multiple=True, type=click.Choice(list(MODULES)), help="Ask this one. [default: all]")
-@json_option("Also write each outcome and the figures to this file.")
-@click.option(
-    "--markdown",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write the figures as Markdown: between the marks of a file that has them, or as a file.",
-)
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Scripts at once.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=120,
-    show_default=True,
-    metavar="SECONDS",
-    help="End a script that takes longer.",
-)
-@click.option(
-    "--scripts",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Where the folders are that a manifest's commands run in. [default: FOLDER]",
-)
-@click.option("--fork/--no-fork", default=True, show_default=True, help="Fork from a process that has imported torch.")
-def main(
-    folder: Path,
-    ids: tuple[str, ...],
-    tools: tuple[str, ...],
-    json_file: Path | None,
-    markdown: Path | None,
-    jobs: int,
-    limit: int,
-    scripts: Path | None,
-    fork: bool,
-) -> None:
-    """Count what harness check, and other tools, find in the scripts of FOLDER/manifest.json, or in those named."""
-    try:
-        for file in filter(None, (json_file, markdown)):
-            check_file(file)
-        cases = cases_of(folder, scripts or folder, ids)
-    except CannotTry as error:
-        raise click.UsageError(str(error)) from error
-    wanted = tools or tuple(MODULES)
-    present = [tool for tool in wanted if importlib.util.find_spec(MODULES[tool])]
-    absent = [tool for tool in wanted if tool not in present]
-    outcomes = []
-    with ExitStack() as stack:
-        servers = [Server(OFFLINE) for _ in range(jobs if fork and set(present) != {PREFLIGHT} else 0)]
-        for each in servers:
-            stack.callback(each.close)
-        for outcome in judge(Asker(scripts or folder, servers, limit), present, cases, jobs):
-            outcomes.append(outcome)
-            said = ", ".join(outcome.found) or (outcome.why or "nothing found").strip().splitlines()[-1]
-            click.echo(f"{outcome.tool}: {outcome.verdict}: {outcome.name}: {shortened(said, 200)}", err=True)
-    found = boards(outcomes)
-    echo(board_lines(found, absent))
-    if json_file is not None:
-        figures = {title: [asdict(each) for each in rows] for title, rows in found.items()}
-        whole = {"schema": 1, "figures": figures, "absent": absent, "outcomes": [asdict(each) for each in outcomes]}
-        write_atomically(json_file, json.dumps(whole, indent=1) + "\n")
-    if markdown is not None:
-        write_markdown(markdown, board_markdown(found, absent), MARKS)
-
-
-if __name__ == "__main__":
-    main()
+        yield Outcome(
+            tool, folder, case.name, case.kind, case.undecidable, verdict, found, why, round(answer.seconds, 2)
+        )

@@ -33,6 +33,9 @@ MIRRORED = {
     "harness/compare/causes/": "tests/compare/",
     "harness/repairs/": "tests/repairs/",
     "harness/resume/losses/": "tests/resume/",
+    "tests/silenttrain/compare/": "tests/compare/",
+    "tests/silenttrain/resume/": "tests/resume/",
+    "tests/silenttrain/": "tests/test_silenttrain.py",
 }
 """Others that are found by their place, and the tests of them all."""
 
@@ -173,7 +176,7 @@ def touched(changed: Collection[str], files: Collection[str]) -> set[str]:
     code = {file for file in changed if file.endswith(".py") and not is_example(file)}
     data = [file for file in changed if file.startswith("harness/") and file not in code]
     found = reaching(code.union(*map(readers, data)), files)
-    found |= {each for each in files if each.startswith(tuple(map(_mirrored, code)))}
+    found |= {each for each in files if each.startswith(tuple(map(_mirrored, changed)))}
     for file in changed:
         if file.startswith("tests/"):
             folders = {str(each) for each in Path(file).parents} - {"tests", "."}

@@ -49,7 +49,7 @@ def files() -> set[str]:
             ["tests/checks/rows/drawn-alike/corpus.toml"],
             ["tests/checks/rows/loaders-apart/corpus.toml"],
         ),
-        ("tests/kinds/right/new_one.py", ["tests/kinds/test_kinds.py"], ["tests/saved/test_saved.py"]),
+        ("tests/silenttrain/kinds/right/new_one.py", ["tests/test_silenttrain.py"], ["tests/report/test_report.py"]),
         ("docs/checks/rows.md", ["tests/test_check_pages.py"], ["tests/checks/test_judging.py"]),
         ("harness/resume/losses/began_anew.py", ["tests/resume/test_corpus.py"], ["tests/watch/facts/test_twins.py"]),
         ("README.md", ["tests/test_repository.py"], ["tests/watch/test_watch.py"]),

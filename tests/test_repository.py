@@ -25,9 +25,9 @@ from harness.matrix import Matrix
 from harness.report.matrix import markdown_lines
 from harness.settings import scripts, wanted
 from tests.checks.corpus import MARK, needs_of
+from tests.programs import SET, programs_of
 from tests.rings import COLLECTED
 from tests.server import server_of
-from tests.written_apart import NEEDS, scripts_in
 
 ROOT = Path(__file__).parent.parent
 
@@ -51,12 +51,10 @@ def test_ci_finds_both_commands_in_the_readme() -> None:
 SCRIPTS = (
     "checks/*/*",
     "checks/scripts",
-    "compare/corpus",
     "faults",
-    "kinds/*",
-    "resume/corpus",
     "resume/libraries",
-    "saved/*",
+    "silenttrain/*",
+    "silenttrain/*/*",
     "styles/*",
 )
 """The folders of scripts that tests run."""
@@ -98,14 +96,10 @@ MODULES = {"ignite": ["pytorch-ignite"]}
 def needed_by(script: Path) -> set[str]:
     """The distributions that a script says it needs: in its first line or its corpus.toml, or by its style."""
     said = {Requirement(each).name for each in needs_of(script.read_text(encoding="utf-8"))}
-    if (script.parents[1] / "manifest.toml").exists():
-        name = str(script.relative_to(script.parents[1]))
-        said |= {
-            each
-            for listed in scripts_in(script.parents[1])
-            if listed["file"] == name
-            for each in NEEDS.get(listed["style"], ())
-        }
+    if script.is_relative_to(SET):
+        part, _, name = str(script.relative_to(SET)).partition("/")
+        listed = [each for each in programs_of(part) if Path(name) in each.files]
+        said |= {Requirement(need).name for each in listed for need in each.needs}
     if (corpus := script.parent / "corpus.toml").exists():
         table = tomllib.loads(corpus.read_text(encoding="utf-8"))
         said |= {Requirement(each).name for each in table.get("example", {}).get("on", ())} | {table.get("needs", "")}

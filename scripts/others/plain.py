@@ -1,6 +1,6 @@
 """Run a script as Python does, and write how it ended: what a set's programs do without any tool.
 
-    python -m scripts.others.plain --json FILE SCRIPT [ARGUMENTS]...
+python -m scripts.others.plain --json FILE SCRIPT [ARGUMENTS]...
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The sets that are known by name: where their programs are, and what makes of them a folder as docs/sets.md says.
 
-Nothing of them is kept here but the expectations, ``NAME.toml``: a manifest whose ``digest`` says which programs they are
-about. Their data is made up, and what else they import and is not there is stood in for (``stubs``).
+Nothing of them is kept here but the expectations, ``NAME.toml``: a manifest whose ``digest`` says which programs they
+are about. Their data is made up, and what else they import and is not there is stood in for (``stubs``).
 """
 
 from __future__ import annotations
@@ -56,10 +56,14 @@ def ml_debug_agent(source: Path, folder: Path, manifest: Manifest) -> None:
 
 
 def traincheck(source: Path, folder: Path, manifest: Manifest) -> None:
-    """The reproductions of silent issues, and the workloads for false alarms, that train on a CPU; without a GPU's words."""
+    """The reproductions of silent issues and the workloads for false alarms that train on a CPU, as for a CPU."""
     for program in manifest.program:
         for file in program.files:
-            where = "silent-issue-detection/bug-reprod-scripts" if "_bug" in file.stem or program.bug else "fp_rate/workloads"
+            where = (
+                "silent-issue-detection/bug-reprod-scripts"
+                if "_bug" in file.stem or program.bug
+                else "fp_rate/workloads"
+            )
             name = file.stem.removesuffix("_bug").removesuffix("_right")
             inner = {"_bug": "bug", "_right": "fixed"}.get(file.stem[len(name) :], "main")
             text = (source / where / name / f"{inner}.py").read_text(encoding="utf-8")
@@ -104,9 +108,10 @@ def bring(name: str, work: Path) -> Path:
             done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603
             if done.returncode:
                 shutil.rmtree(copy, ignore_errors=True)
+                said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
                 raise CannotTry(
                     f"{name} needs a copy of {known.address} at commit {known.commit}, and git could not bring it "
-                    f"({(done.stderr.strip().splitlines() or ['it said nothing'])[-1]}); name a folder that has one with --from"
+                    f"({said}); name a folder that has one with --from"
                 )
     return copy
 

@@ -15,7 +15,6 @@ import pickle
 import shutil
 import sys
 import tempfile
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,33 +25,34 @@ from harness.compare.run import compare_scripts
 from harness.errors import CannotTry
 from harness.starts.orders import Orders
 from harness.starts.workdir import Command, Start, Workdir
+from scripts.expectations import Program
 from tests import forks
 from tests.checks.corpus import edited
+from tests.programs import SET, programs_of
 from tests.resume import forked
 
-CORPUS = Path(__file__).parent / "corpus"
+CORPUS = SET / "compare"
 
 FIRST_SIDES = "TESTS_OF_COMPARE_FIRST_SIDES"
 """Names a folder that keeps what the starts of the scripts as they are came to: many are compared with each of them."""
 
 
-def entries() -> dict[str, dict[str, Any]]:
-    """By name; those that are the same have no cause."""
-    tables = tomllib.loads((CORPUS / "differences.toml").read_text(encoding="utf-8"))
-    return {entry["name"]: entry for kind in ("difference", "same") for entry in tables[kind]}
+def entries() -> dict[str, Program]:
+    """By name; of those that are the same nothing is wrong."""
+    return {each.id: each for each in programs_of("compare")}
 
 
-def result_of(entry: dict[str, Any]) -> dict[str, Any]:
+def result_of(program: Program) -> dict[str, Any]:
     """What ``harness compare`` says of a script and the edited one, as JSON."""
-    script = CORPUS / entry["script"]
+    script, edits = CORPUS / program.files[0], [each.model_dump() for each in program.edit]
     folder = Path(tempfile.mkdtemp(prefix="compare-corpus-"))
     (folder / "a.py").write_text(edited(script), encoding="utf-8")
-    (folder / "b.py").write_text(edited(script, entry["edit"]), encoding="utf-8")
+    (folder / "b.py").write_text(edited(script, edits), encoding="utf-8")
     os.chdir(folder)
     try:
-        return {"name": entry["name"], **compare_scripts(Command("a.py"), Command("b.py")).as_dict()}
+        return {"name": program.id, **compare_scripts(Command("a.py"), Command("b.py")).as_dict()}
     except CannotTry as error:
-        return {"name": entry["name"], "error": str(error), "differences": []}
+        return {"name": program.id, "error": str(error), "differences": []}
     finally:
         os.chdir(CORPUS)
         shutil.rmtree(folder, ignore_errors=True)
@@ -86,9 +86,9 @@ def main(arguments: Sequence[str], prog_name: str = "") -> None:
     forked.install()
     if FIRST_SIDES in os.environ:
         keep_first_sides(Path(os.environ[FIRST_SIDES]))
-    for name, entry in entries().items():
+    for name, program in entries().items():
         if any(each in name for each in arguments or [""]):
-            print(json.dumps(result_of(entry)), flush=True)
+            print(json.dumps(result_of(program)), flush=True)
 
 
 if __name__ == "__main__":

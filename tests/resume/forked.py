@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -32,9 +30,11 @@ from harness.starts.journal import Journal
 from harness.starts.orders import Orders
 from harness.starts.workdir import Workdir
 from harness.vary import run as vary
+from scripts.expectations import Program
 from tests import forks
+from tests.programs import SET, programs_of
 
-CORPUS = Path(__file__).parent / "corpus"
+CORPUS = SET / "resume"
 
 
 @contextmanager
@@ -65,34 +65,33 @@ def install() -> None:
     vars(run)["ranks_alone"] = lambda whole, processes, seed: []  # there is no launcher that would miss one
 
 
-def scripts() -> list[dict[str, Any]]:
-    """The tables of the manifest."""
-    found: list[dict[str, Any]] = tomllib.loads((CORPUS / "manifest.toml").read_text(encoding="utf-8"))["script"]
-    return found
+def scripts() -> dict[str, Program]:
+    """The programs of the manifest, by file."""
+    return {str(each.files[0]): each for each in programs_of("resume")}
 
 
-def result_of(entry: dict[str, Any], *, every_update: bool = False, every_event: bool = False) -> dict[str, Any]:
+def result_of(program: Program, *, every_update: bool = False, every_event: bool = False) -> dict[str, Any]:
     """What ``harness resume`` says of a script of the corpus, as JSON."""
 
     def places(whole: Journal) -> list[Kill]:
         return kills(whole, 4, 0) + after_each(range(1, len(whole.updates)))
 
-    file = CORPUS / entry["file"]
+    file, more = CORPUS / program.files[0], program.model_extra or {}
     folder = Path(tempfile.mkdtemp(prefix="resume-corpus-"))
     shutil.copy(file, folder)
     os.chdir(folder)
     try:
         report = resume_script(
             file.name,
-            shlex.split(entry.get("args", "")),
-            resume_arguments=shlex.split(entry.get("resume_args", "")),
-            processes=entry.get("processes", 1),
+            program.arguments,
+            resume_arguments=more.get("resume_arguments", ()),
+            processes=program.processes,
             places=places if every_update else None,
             every_event=every_event,
         )
-        return {"file": entry["file"], **report.as_dict()}
+        return {"file": str(program.files[0]), **report.as_dict()}
     except CannotTry as error:
-        return {"file": entry["file"], "error": str(error), "findings": [], "kills": []}
+        return {"file": str(program.files[0]), "error": str(error), "findings": [], "kills": []}
     finally:
         os.chdir(CORPUS)
         shutil.rmtree(folder, ignore_errors=True)
@@ -105,10 +104,10 @@ def main(arguments: Sequence[str], prog_name: str = "") -> None:
 
         command(list(arguments[1:]), prog_name="harness")
     names = [each for each in arguments if not each.startswith("--")]
-    for entry in scripts():
-        if any(name in entry["file"] for name in names or [""]):
+    for file, program in scripts().items():
+        if any(name in file for name in names or [""]):
             how = {each: f"--{each.replace('_', '-')}" in arguments for each in ("every_update", "every_event")}
-            print(json.dumps(result_of(entry, **how)), flush=True)
+            print(json.dumps(result_of(program, **how)), flush=True)
 
 
 if __name__ == "__main__":

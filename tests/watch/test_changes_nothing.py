@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from tests.checks.corpus import needs_of
+from tests.programs import versions_of
 from tests.server import server_of
 from tests.versions import installed
 from tests.watch.outcome import DRAWS
-from tests.written_apart import NEEDS, scripts_in
 
 TESTS = Path(__file__).parents[1]
 CORPORA = Path(os.environ.get("HARNESS_CORPORA") or "absent")
@@ -32,16 +32,14 @@ GUARDS = ("vqvae_patches",)
 
 
 def scripts() -> Iterator[Any]:
-    """The right scripts of one process: ours, and those of the corpora where they are there."""
-    for name in ("kinds", "saved"):
-        for each in scripts_in(TESTS / name):
-            script = TESTS / name / each["file"]
-            if "bug" not in each and each.get("processes", 1) == 1:
-                mark = pytest.mark.slow if script.stem in GUARDS else pytest.mark.nightly
-                yield pytest.param(script, NEEDS.get(each["style"], ()), id=script.stem, marks=mark)
-    for pattern in ("forum/fixed/*.py", "forum/clean/*.py", "llm/right/*.py", "probes/*.py"):
-        for script in sorted(CORPORA.glob(pattern)):
-            yield pytest.param(script, (), id=f"{pattern.partition('/')[0]}-{script.stem}", marks=pytest.mark.nightly)
+    """The right programs of one process of SilentTrain, and probes where they are there."""
+    for part in ("kinds", "saved", "forum", "llm"):
+        for each in versions_of(part):
+            if each.kind == "right" and each.program.processes == 1:
+                mark = pytest.mark.slow if each.file.stem in GUARDS else pytest.mark.nightly
+                yield pytest.param(each.path, each.program.needs, id=f"{part}-{each.file.stem}", marks=mark)
+    for script in sorted(CORPORA.glob("probes/*.py")):
+        yield pytest.param(script, (), id=f"probes-{script.stem}", marks=pytest.mark.nightly)
 
 
 def outcome(script: Path, folder: Path, how: str, config: pytest.Config) -> dict[str, str]:

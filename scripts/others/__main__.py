@@ -1,0 +1,136 @@
+"""Run a published set of buggy training programs, and count what ``harness check`` and other tools say of them.
+
+    python -m scripts.others                      # the sets that are known, and where they are
+    python -m scripts.others NAME [--from FOLDER] [--rivals FOLDER] [--record]
+    python -m scripts.others FOLDER [ID]...       # any folder that is a set as docs/sets.md describes it
+
+Programs are brought from their public address, or taken from a copy (``--from``), and nothing of them is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from harness import __version__
+from harness.cli.options import json_option
+from harness.cli.output import check_file, echo
+from harness.errors import CannotTry
+from harness.files import write_atomically
+from harness.findings import shortened
+from scripts import scoreboard
+from scripts.expectations import Manifest
+from scripts.others import page, rivals, sets
+from scripts.scoreboard import HARNESS, PLAIN, TOOLS, Asker, Outcome, cases_of
+from tests.server import Server
+
+
+def known_sets() -> list[str]:
+    """A line or two for each set that is known by name."""
+    lines = []
+    for name in sets.SETS:
+        known = sets.expectations(name).set
+        lines += [f"{name}: {known.name}, {known.address} at {known.version} ({known.licence})", f"  {known.about}"]
+    return lines
+
+
+def outcomes_of(
+    folder: Path, ids: Sequence[str], tools: Sequence[str], pythons: Mapping[str, Path], limit: int
+) -> list[Outcome]:
+    """What each tool says of every program that runs by itself; of one that does not, none is asked."""
+    manifest = folder / "manifest.toml"
+    beside = Manifest.read(manifest).set.beside if manifest.exists() else []
+    cases = cases_of(folder, folder, ids)
+    found: list[Outcome] = []
+    for tool in (PLAIN, *tools):
+        python = pythons.get(tool, sys.executable)
+        server = Server(scoreboard.OFFLINE, python=python)
+        ran = {each.name for each in found if each.tool == PLAIN and each.verdict != "broken"}
+        asked = [(title, case) for title, case in cases if tool == PLAIN or case.name in ran]
+        try:
+            for outcome in scoreboard.judge(Asker(folder, server, limit, python, beside), tool, asked):
+                found.append(outcome)
+                said = ", ".join(outcome.found) or (outcome.why or "nothing found").strip().splitlines()[-1]
+                click.echo(f"{tool}: {outcome.verdict}: {outcome.name}: {shortened(said, 200)}", err=True)
+        finally:
+            server.close()
+    return found
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--from", "source", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER", help="A copy.")
+@click.option("--tool", "tools", multiple=True, type=click.Choice(TOOLS), help="Ask this one. [default: all]")
+@click.option(
+    "--rivals",
+    "environments",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Where other tools are installed, each in an environment of its own. [default: a temporary folder]",
+)
+@click.option("--work", type=click.Path(path_type=Path, file_okay=False), help="Where programs are laid out.")
+@click.option("--record", is_flag=True, help="Keep what was found in baselines/others, and write docs/benchmarks.md.")
+@json_option("Also write each outcome to this file.")
+@click.option("--limit", type=click.IntRange(min=1), default=120, show_default=True, metavar="SECONDS")
+def main(
+    name: str | None,
+    ids: tuple[str, ...],
+    source: Path | None,
+    tools: tuple[str, ...],
+    environments: Path | None,
+    work: Path | None,
+    record: bool,
+    json_file: Path | None,
+    limit: int,
+) -> None:
+    """Count what tools find in a set of training programs: one that is known by NAME, or a FOLDER."""
+    if name is None:
+        echo(known_sets())
+        return
+    try:
+        if json_file is not None:
+            check_file(json_file)
+        with tempfile.TemporaryDirectory(prefix="others-") as scratch:
+            place = work or Path(scratch)
+            if name in sets.SETS:
+                folder = sets.laid_out(name, source or sets.bring(name, place), place)
+            elif Path(name).is_dir():
+                folder = Path(name)
+            else:
+                raise CannotTry(f"{name} is neither a folder nor a known set; known are {', '.join(sets.SETS)}")
+            cases_of(folder, folder, ids)
+            wanted = tools or TOOLS
+            pythons = {
+                tool: rivals.environment(tool, environments or Path(scratch, "rivals"))
+                for tool in wanted
+                if tool != HARNESS
+            }
+            outcomes = outcomes_of(folder, ids, wanted, pythons, limit)
+    except CannotTry as error:
+        raise click.ClickException(str(error)) from error
+    result = {
+        "schema": 1,
+        "name": name if name in sets.SETS else folder.resolve().name,
+        "measured": f"{datetime.now(tz=UTC):%Y-%m-%d}",
+        "versions": {HARNESS: __version__, **{tool: rivals.release(tool) for tool in pythons}},
+        "outcomes": [asdict(each) for each in outcomes],
+    }
+    echo(page.terminal_lines(outcomes))
+    if json_file is not None:
+        write_atomically(json_file, json.dumps(result, indent=1) + "\n")
+    if record:
+        page.RECORDS.mkdir(exist_ok=True)
+        write_atomically(page.RECORDS / f"{result['name']}.json", json.dumps(result, indent=1) + "\n")
+        page.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""What was found in the sets, for the terminal, docs/benchmarks.md and README: all of it from baselines/others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.errors import CannotTry
+from harness.report.matrix import markdown_table, write_markdown
+from harness.report.terminal import table
+from scripts.expectations import Manifest, Set
+from scripts.others import sets
+from scripts.scoreboard import HARNESS, PLAIN, Figures, Outcome, by_tool
+
+ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / "baselines" / "others"
+PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
+MARKS = ("<!-- others:begin -->", "<!-- others:end -->")
+
+OWN = {"forum": ROOT / "tests" / "silenttrain" / "forum"}
+"""Sets of our own that are measured beside those of others."""
+
+HEAD = ("tool", "bugs", "named", "flagged", "right programs", "flagged wrongly", "warned", "not asked", "seconds")
+
+
+def cells(figures: Figures) -> tuple[str, ...]:
+    named = "-" if figures.named is None else str(figures.named)
+    seconds = "-" if figures.seconds is None else f"{figures.seconds:.1f}"
+    not_asked = figures.not_asked + figures.broken
+    return (
+        *(figures.tool, str(figures.bugs), named, str(figures.flagged), str(figures.right)),
+        *(str(figures.false_errors), str(figures.warned), str(not_asked), seconds),
+    )
+
+
+def terminal_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield from table([HEAD, *(cells(each) for each in by_tool(outcomes))])
+    yield from (f"does not run by itself: {each.name}: {each.why}" for each in crashed(outcomes))
+
+
+def crashed(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The programs that end with an error of their own."""
+    return [each for each in outcomes if each.tool == PLAIN and each.verdict == "broken"]
+
+
+def manifest_of(name: str) -> Manifest:
+    """The expectations of a set that there is a record of."""
+    return sets.expectations(name) if name in sets.SETS else Manifest.read(OWN[name] / "manifest.toml")
+
+
+def records() -> dict[str, dict[str, Any]]:
+    """By the set's name.
+
+    Raises:
+        CannotTry: there is none.
+    """
+    found = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(RECORDS.glob("*.json"))}
+    if not found:
+        raise CannotTry(f"there is no record in {RECORDS}; python -m scripts.others NAME --record makes one")
+    return found
+
+
+def read(record: dict[str, Any]) -> list[Outcome]:
+    return [Outcome(**each) for each in record["outcomes"]]
+
+
+def page_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """A section for each set."""
+    for name, record in found.items():
+        known, outcomes = manifest_of(name), read(record)
+        yield f"### {known.set.name}"
+        yield ""
+        yield from about(name, known.set)
+        yield ""
+        yield from markdown_table(HEAD, [cells(each) for each in by_tool(outcomes)])
+        yield ""
+        yield from notes(known, outcomes, record)
+        yield ""
+
+
+def about(name: str, known: Set) -> Iterator[str]:
+    where = (
+        f"[{known.address}]({known.address}) at {known.version}" if known.address else "[part of this project](sets.md)"
+    )
+    yield f"{where}; licence: {known.licence}. {known.about}"
+    if known.published:
+        yield f"Published results: {known.published}"
+    yield f"Expectations written on {known.expected}. {known.seen}"
+    yield f"Again: `python -m scripts.others {name if name in sets.SETS else f'tests/silenttrain/{name}'}`."
+
+
+def notes(known: Manifest, outcomes: Sequence[Outcome], record: dict[str, Any]) -> Iterator[str]:
+    """What the table does not say: what is missed, and what was left out."""
+    mine = [each for each in outcomes if each.tool == HARNESS]
+    wrong = {each.id: each.wrong for each in known.program}
+    missed = [each for each in mine if each.kind == "bug" and not each.undecidable and each.verdict != "exact"]
+    if missed:
+        yield "`harness check` does not name:"
+        yield ""
+        for each in missed:
+            instead = f" (it says {', '.join(each.found)})" if each.found else ""
+            yield f"- {each.name}: {wrong[each.name]}{instead}"
+        yield ""
+    false = [each for each in mine if each.verdict == "false error"]
+    yield from (f"- **flagged wrongly**: {each.name}: {', '.join(each.found)}" for each in false)
+    undecided = [each for each in mine if each.undecidable and each.kind == "bug"]
+    if undecided:
+        said = sum(bool(each.found) for each in undecided)
+        yield f"Not counted, since a setting may be meant: {len(undecided)} programs, {said} of them with a finding."
+    if lost := crashed(outcomes):
+        yield f"Not counted, since they end with an error of their own: {', '.join(each.name for each in lost)}."
+    versions = ", ".join(f"{tool} {version}" for tool, version in record["versions"].items())
+    yield f"Measured on {record['measured']}: {versions}."
+
+
+def summary_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Sets by tools: bugs flagged of those that it was asked about, and right programs flagged."""
+    figures = {name: {each.tool: each for each in by_tool(read(record))} for name, record in found.items()}
+    tools = list(dict.fromkeys(tool for each in figures.values() for tool in each))
+    rows = []
+    for name, by in figures.items():
+        ours = by[HARNESS]
+        rows.append(
+            (
+                f"[{name}](docs/benchmarks.md)",
+                f"{ours.named} named",
+                *(
+                    f"{by[tool].flagged}/{by[tool].bugs}, {by[tool].false_errors}/{by[tool].right}"
+                    if tool in by
+                    else "-"
+                    for tool in tools
+                ),
+            )
+        )
+    yield from markdown_table(("set", "", *tools), rows)
+
+
+def write() -> None:
+    """Write the sections of docs/benchmarks.md, and README's table."""
+    found = records()
+    write_markdown(PAGE, page_lines(found), MARKS)
+    write_markdown(README, summary_lines(found), MARKS)
