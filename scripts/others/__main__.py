@@ -9,7 +9,6 @@ Programs are brought from their public address, or taken from a copy (``--from``
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -44,16 +43,16 @@ def known_sets() -> list[str]:
 def outcomes_of(
     folder: Path, ids: Sequence[str], tools: Sequence[str], pythons: Mapping[str, Path], limit: int
 ) -> list[Outcome]:
-    """What each tool says of every program that runs by itself; of one that does not, none is asked."""
+    """What each tool says of every program; where ``PLAIN`` is among them, only of those that run by themselves."""
     manifest = folder / "manifest.toml"
     beside = Manifest.read(manifest).set.beside if manifest.exists() else []
     cases = cases_of(folder, folder, ids)
     found: list[Outcome] = []
-    for tool in (PLAIN, *tools):
+    for tool in tools:
         python = pythons.get(tool, sys.executable)
         server = Server(scoreboard.OFFLINE, python=python)
         ran = {each.name for each in found if each.tool == PLAIN and each.verdict != "broken"}
-        asked = [(title, case) for title, case in cases if tool == PLAIN or case.name in ran]
+        asked = [(title, case) for title, case in cases if PLAIN not in tools or tool == PLAIN or case.name in ran]
         try:
             for outcome in scoreboard.judge(Asker(folder, server, limit, python, beside), tool, asked):
                 found.append(outcome)
@@ -79,6 +78,7 @@ def outcomes_of(
 @click.option("--work", type=click.Path(path_type=Path, file_okay=False), help="Where programs are laid out.")
 @click.option("--record", is_flag=True, help="Keep what was found in baselines/others, and write docs/benchmarks.md.")
 @json_option("Also write each outcome to this file.")
+@click.option("--no-plain", "runs_are_known", is_flag=True, help="Do not run each program by itself first.")
 @click.option("--limit", type=click.IntRange(min=1), default=120, show_default=True, metavar="SECONDS")
 def main(
     name: str | None,
@@ -89,6 +89,7 @@ def main(
     work: Path | None,
     record: bool,
     json_file: Path | None,
+    runs_are_known: bool,
     limit: int,
 ) -> None:
     """Count what tools find in a set of training programs: one that is known by NAME, or a FOLDER."""
@@ -113,7 +114,8 @@ def main(
                 for tool in wanted
                 if tool != HARNESS
             }
-            outcomes = outcomes_of(folder, ids, wanted, pythons, limit)
+            first = () if runs_are_known else (PLAIN,)
+            outcomes = outcomes_of(folder, ids, (*first, *wanted), pythons, limit)
     except CannotTry as error:
         raise click.ClickException(str(error)) from error
     result = {
@@ -125,10 +127,10 @@ def main(
     }
     echo(page.terminal_lines(outcomes))
     if json_file is not None:
-        write_atomically(json_file, json.dumps(result, indent=1) + "\n")
+        write_atomically(json_file, page.record_text(result))
     if record:
         page.RECORDS.mkdir(exist_ok=True)
-        write_atomically(page.RECORDS / f"{result['name']}.json", json.dumps(result, indent=1) + "\n")
+        write_atomically(page.RECORDS / f"{result['name']}.json", page.record_text(result))
         page.write()
 
 

@@ -19,8 +19,9 @@ RECORDS = ROOT / "baselines" / "others"
 PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
 MARKS = ("<!-- others:begin -->", "<!-- others:end -->")
 
-OWN = {"forum": ROOT / "tests" / "silenttrain" / "forum"}
-"""Sets of our own that are measured beside those of others."""
+SILENTTRAIN = ROOT / "tests" / "silenttrain"
+BESIDE = "forum"
+"""The part of our own set that other tools are asked about, too."""
 
 HEAD = ("tool", "bugs", "named", "flagged", "right programs", "flagged wrongly", "warned", "not asked", "seconds")
 
@@ -47,7 +48,7 @@ def crashed(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 def manifest_of(name: str) -> Manifest:
     """The expectations of a set that there is a record of."""
-    return sets.expectations(name) if name in sets.SETS else Manifest.read(OWN[name] / "manifest.toml")
+    return sets.expectations(name) if name in sets.SETS else Manifest.read(SILENTTRAIN / name / "manifest.toml")
 
 
 def records() -> dict[str, dict[str, Any]]:
@@ -67,9 +68,10 @@ def read(record: dict[str, Any]) -> list[Outcome]:
 
 
 def page_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """A section for each set."""
-    for name, record in found.items():
-        known, outcomes = manifest_of(name), read(record)
+    """A section for each set that others have published, and one for each part of ours."""
+    for name in shown(found):
+        record, known = found[name], manifest_of(name)
+        outcomes = read(record)
         yield f"### {known.set.name}"
         yield ""
         yield from about(name, known.set)
@@ -78,6 +80,30 @@ def page_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
         yield ""
         yield from notes(known, outcomes, record)
         yield ""
+    yield "### SilentTrain"
+    yield ""
+    yield "[Our own set](sets.md#silenttrain), by `harness check`. Its programs were at hand while checks were mended."
+    yield ""
+    parts = {name: record for name, record in found.items() if (SILENTTRAIN / name).is_dir()}
+    ours = {
+        name: next(each for each in by_tool(read(record)) if each.tool == HARNESS) for name, record in parts.items()
+    }
+    yield from markdown_table(("part", *HEAD[1:]), [(name, *cells(each)[1:]) for name, each in ours.items()])
+    yield ""
+    for name, record in parts.items():
+        missed = [each.name for each in missed_of(read(record))]
+        yield f"- {name}, not named: {', '.join(missed) or 'none'}"
+
+
+def shown(found: dict[str, dict[str, Any]]) -> list[str]:
+    """The sets that have a section and a line in README."""
+    return [name for name in (*sets.SETS, BESIDE) if name in found]
+
+
+def missed_of(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """What ``harness check`` does not name, of what a run decides."""
+    mine = [each for each in outcomes if each.tool == HARNESS and each.answered]
+    return [each for each in mine if each.kind == "bug" and not each.undecidable and each.verdict != "exact"]
 
 
 def about(name: str, known: Set) -> Iterator[str]:
@@ -95,8 +121,7 @@ def notes(known: Manifest, outcomes: Sequence[Outcome], record: dict[str, Any]) 
     """What the table does not say: what is missed, and what was left out."""
     mine = [each for each in outcomes if each.tool == HARNESS]
     wrong = {each.id: each.wrong for each in known.program}
-    missed = [each for each in mine if each.kind == "bug" and not each.undecidable and each.verdict != "exact"]
-    if missed:
+    if missed := missed_of(outcomes):
         yield "`harness check` does not name:"
         yield ""
         for each in missed:
@@ -117,24 +142,23 @@ def notes(known: Manifest, outcomes: Sequence[Outcome], record: dict[str, Any]) 
 
 def summary_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
     """Sets by tools: bugs flagged of those that it was asked about, and right programs flagged."""
-    figures = {name: {each.tool: each for each in by_tool(read(record))} for name, record in found.items()}
+    figures = {name: {each.tool: each for each in by_tool(read(found[name]))} for name in shown(found)}
     tools = list(dict.fromkeys(tool for each in figures.values() for tool in each))
-    rows = []
-    for name, by in figures.items():
-        ours = by[HARNESS]
-        rows.append(
-            (
-                f"[{name}](docs/benchmarks.md)",
-                f"{ours.named} named",
-                *(
-                    f"{by[tool].flagged}/{by[tool].bugs}, {by[tool].false_errors}/{by[tool].right}"
-                    if tool in by
-                    else "-"
-                    for tool in tools
-                ),
-            )
-        )
-    yield from markdown_table(("set", "", *tools), rows)
+
+    def cell(figures: Figures | None) -> str:
+        if figures is None:
+            return "-"
+        return f"{figures.flagged}/{figures.bugs}, {figures.false_errors}/{figures.right}"
+
+    rows = [(name, *(cell(by.get(tool)) for tool in tools)) for name, by in figures.items()]
+    yield from markdown_table(("flagged bugs, flagged correct programs", *tools), rows)
+
+
+def record_text(result: dict[str, Any]) -> str:
+    """JSON with a line for each outcome."""
+    lines = ",\n".join(f"  {json.dumps(each)}" for each in result["outcomes"])
+    head = json.dumps({**result, "outcomes": []}, indent=1)
+    return head.replace('"outcomes": []', f'"outcomes": [\n{lines}\n ]') + "\n"
 
 
 def write() -> None:
