@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,15 @@ FindingInOrder = Annotated[
 ]
 
 Comparison = Literal["exact", "quality", "documented"]
+
+
+def unsigned(digest: str) -> str:
+    """A digest in 16 digits; records of earlier versions have the number with its sign."""
+    return f"{int(digest, 16) % 2**64:016x}" if re.fullmatch(r"-[0-9a-f]+", digest) else digest
+
+
+Weights = Annotated[str, AfterValidator(unsigned)]
+"""A checksum of parameters, in 16 hexadecimal digits: equal for equal bits."""
 
 
 @dataclass(frozen=True)
@@ -214,8 +224,8 @@ class RunRecord(StrictModel):
     provenance: Provenance = Provenance()
     comparison: list[Verdict] = Field(default_factory=list)
     """With the baseline; empty where there is none, or the run was not compared."""
-    weights: str | None = None
-    """A checksum of the fine-tuned parameters: equal for equal bits."""
+    weights: Weights | None = None
+    """The checksum of the fine-tuned parameters; None of a run that did not make all updates."""
     digests: Digests | None = None
     """None in records of earlier versions."""
     apart: dict[str, float] = Field(default_factory=dict)

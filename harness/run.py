@@ -256,7 +256,7 @@ def run_record(run: Run, results: Sequence[StageResult], *, started: str, interr
         inputs=inputs(run),
         rows={name: len(rows) for name, rows in getattr(run, "raw_datasets", {}).items()},
         provenance=Provenance(**provenance(), resumed_after=run.gone_on_after or None),
-        weights=f"{checksum(run.model.parameters()):016x}" if whole else None,
+        weights=f"{checksum(run.model.parameters()) % 2**64:016x}" if whole else None,
         digests=digests(run.training) if made else None,
         apart=run.replays.max_differences,
         facts=facts(),

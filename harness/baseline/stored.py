@@ -26,7 +26,7 @@ from harness.errors import CannotTry
 from harness.files import StrictModel, check_writable, first_error
 from harness.metrics import RANGES
 from harness.recipe import DOCUMENTED_METRICS, METRICS, is_module
-from harness.record import RunRecord
+from harness.record import RunRecord, Weights
 
 SOURCES = ("data", "checkpoint")
 """Where data and weights are read from: other folders may hold the same, which ``inputs`` tells."""
@@ -49,7 +49,7 @@ class SeedRun(StrictModel):
     """On the validation set, by name."""
     loss: Finite
     """The mean training loss of the last epoch."""
-    weights: str
+    weights: Weights
     """The checksum of the fine-tuned parameters."""
     fingerprint: dict[str, Any]
     commit: str | None

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from harness.baseline.stored import Baseline
 from harness.cli import main
 from harness.matrix import Matrix, merged
-from harness.record import Curves, RunRecord
+from harness.record import Curves, RunRecord, unsigned
 from harness.report.html.inputs import read_inputs
 from harness.report.html.page import FILE_NAME, page_of
 from harness.stages import CLAIMS
@@ -143,6 +143,23 @@ def test_metrics_have_the_interval_of_the_baseline(tmp_path: Path) -> None:
     recorded = Baseline.read(BASELINES / "tiny-plain-cpu.json").metric("accuracy")
     assert low < min(recorded) < max(recorded) < high
     assert "99% prediction interval" in accuracy.text
+    (strip,) = accuracy.all("svg", class_="interval")
+    least, most = (float(each.text) for each in strip.all("text"))
+    assert least < low < high < most, "the ends of the strip have their numbers"
+
+
+def test_a_stage_in_which_nothing_was_checked_is_told_apart(tmp_path: Path) -> None:
+    found = page(written(tmp_path / "run.json", whole_run(42)))
+    (empty,) = found.all("details", class_="empty")
+    assert empty.all("span", class_="stage-name")[0].text == "schedule"
+    assert "nothing to check: 1 did not apply" in empty.text
+
+
+def test_digests_of_weights_have_sixteen_digits() -> None:
+    """Those that earlier versions wrote, too."""
+    assert unsigned("-000193762d1829d") == f"{2**64 - 0x193762D1829D:016x}"
+    assert unsigned("0" * 15 + "7") == "0" * 15 + "7"
+    assert all(len(each.weights) == 16 for each in Baseline.read(BASELINES / "tiny-plain-cpu.json").runs)
 
 
 def test_a_baseline_among_the_inputs_is_taken(tmp_path: Path) -> None:

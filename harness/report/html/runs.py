@@ -58,6 +58,11 @@ class StageView:
     def count(self, outcome: str) -> int:
         return sum(each.outcome == outcome for each in self.statements)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing in it was checked."""
+        return self.count("not applicable") == len(self.statements)
+
 
 @dataclass(frozen=True)
 class MetricView:
