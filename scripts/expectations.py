@@ -222,7 +222,7 @@ class Case:
     exact: Sequence[str] = ()
     """Regular expressions; an error that fits one names the bug."""
     near: Sequence[str] = ()
-    """Regular expressions; a finding that fits one points at the bug."""
+    """Regular expressions; a finding that fits one points at the bug, and so does a warning that names it."""
     others_are_false: bool = False
     """Whether an error that fits no rule is a false one."""
     undecidable: bool = False
@@ -272,7 +272,8 @@ def judged(case: Case, answer: Answer, names: Mapping[str, set[str]] | None) -> 
         return "false error"
     if named:
         return "exact"
-    return "pointed at" if any(_fits(finding, case.near, names) for finding in answer.findings) else "missed"
+    pointing = (*case.exact, *case.near)
+    return "pointed at" if any(_fits(finding, pointing, names) for finding in answer.findings) else "missed"
 
 
 def text_of(finding: Finding, names: Mapping[str, set[str]] | None = None) -> str:

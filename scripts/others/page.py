@@ -23,15 +23,26 @@ SILENTTRAIN = ROOT / "tests" / "silenttrain"
 BESIDE = "forum"
 """The part of our own set that other tools are asked about, too."""
 
-HEAD = ("tool", "bugs", "named", "flagged", "right programs", "flagged wrongly", "warned", "not asked", "seconds")
+HEAD = (
+    "tool",
+    "bugs",
+    "named",
+    "pointed at",
+    "flagged",
+    "right programs",
+    "flagged wrongly",
+    "warned",
+    "not asked",
+    "seconds",
+)
 
 
 def cells(figures: Figures) -> tuple[str, ...]:
-    named = "-" if figures.named is None else str(figures.named)
+    named, pointed_at = ("-" if each is None else str(each) for each in (figures.named, figures.pointed_at))
     seconds = "-" if figures.seconds is None else f"{figures.seconds:.1f}"
     not_asked = figures.not_asked + figures.broken
     return (
-        *(figures.tool, str(figures.bugs), named, str(figures.flagged), str(figures.right)),
+        *(figures.tool, str(figures.bugs), named, pointed_at, str(figures.flagged), str(figures.right)),
         *(str(figures.false_errors), str(figures.warned), str(not_asked), seconds),
     )
 
