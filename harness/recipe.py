@@ -265,11 +265,9 @@ def load_recipe(spec: str) -> Recipe:
         raise CannotTry(f"recipe file {path} could not be run: {type(error).__name__}: {error}") from error
     found = getattr(module, name, None)
     if not isinstance(found, Recipe):
+        other = f": it is a {type(found).__name__}, not a harness.recipe.Recipe" if hasattr(module, name) else ""
         recipes = [key for key, value in vars(module).items() if isinstance(value, Recipe)]
-        raise CannotTry(
-            f"{path} has no recipe {name!r}: expected an instance of harness.recipe.Recipe, found {found!r}; "
-            f"recipes in that file: {', '.join(recipes) or 'none'}"
-        )
+        raise CannotTry(f"{path} has no recipe {name!r}{other}; recipes in that file: {', '.join(recipes) or 'none'}")
     return found
 
 

@@ -255,11 +255,11 @@ def verdict(
             places = [line.where for line in now.lines if line.where and any(e.key in line.facts for e in of_it)]
             found.where |= {section: places[0]} if places else {}
     if found.changed:
-        found.lane = "numbers were not compared: the behaviour is another"
+        found.lane = "numbers were not compared, because the behaviour changed"
         return found
     device, here = stored.fingerprint.get("device"), machine.get("device")
     if device != here:
-        found.lane = f"numbers were not compared: they were recorded on {device}, and this is {here}"
+        found.lane = f"numbers were not compared: they were recorded on {device}, and this run used {here}"
         return found
     found.numbers_compared = True
     numbers, found.lane = _numbers(stored, now, same)

@@ -311,7 +311,7 @@ def accept(name: str, sections: tuple[str, ...], reason: str, baselines: Path | 
         say(f"accepted {', '.join(accepted)} of {path}: commit it with the change that it belongs to")
         return
     if sections:
-        raise click.UsageError(f"{name} is no training of [[tool.harness.training]], whose sections are accepted.")
+        raise click.UsageError(f"{name} is not a [[tool.harness.training]]; only those have sections to accept.")
     from harness.baseline.review import accept, changes
 
     folder, _ = baseline_folders(baselines)

@@ -133,7 +133,10 @@ def _same_training(
     folder, known = trainings()
     training = next((each for each in known if each.name == a), None)
     if training is not None and not training.same_as:
-        raise CannotTry(f"training {a} has no same-as: write the arguments with which it has to be the same training")
+        raise CannotTry(
+            f"training {a} has no same-as: add the arguments under which it must be the same training to its "
+            '[[tool.harness.training]], such as same-as = ["--batch 2 --accumulate 4"]'
+        )
     return None if training is None else same_training(training, folder)
 
 

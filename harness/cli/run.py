@@ -134,7 +134,7 @@ def run(
 
 
 def _show_stage(out: Output, result: StageResult) -> None:
-    """In a module, so that a process of its own can be told to call it."""
+    """Print what a stage found; at module level, because workers import it."""
     from harness.report.terminal import stage_lines
 
     lines = stage_lines(result.stage, result.seconds, result.checks)

@@ -48,8 +48,8 @@ EXPLAINS: dict[Rung, tuple[Rung, ...]] = {
 }
 """What follows from a difference in what is given, in the same update and in those after."""
 
-Kept = Mapping[str, Any]
-"""What :class:`harness.compare.look.Look` has kept of an update."""
+Captured = Mapping[str, Any]
+"""Tensors and settings of one update, as :class:`harness.compare.look.Look` keeps them."""
 
 SHOWN = 60
 
@@ -122,7 +122,9 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, st
 # What the runs are given
 
 
-def given(journals: tuple[Journal, Journal], kept: tuple[Kept, Kept], names: Names | None) -> Iterator[Difference]:
+def given(
+    journals: tuple[Journal, Journal], kept: tuple[Captured, Captured], names: Names | None
+) -> Iterator[Difference]:
     """The differences in model, settings and data; ``kept`` is of update 1, ``names`` as :func:`matched` has them."""
     a, b = journals
     yield from _models(*kept, names)
@@ -131,7 +133,7 @@ def given(journals: tuple[Journal, Journal], kept: tuple[Kept, Kept], names: Nam
     yield from _batches(a, b)
 
 
-def _models(a: Kept, b: Kept, names: Names | None) -> Iterator[Difference]:
+def _models(a: Captured, b: Captured, names: Names | None) -> Iterator[Difference]:
     yield from _modules(1, a, b, names)
     yield from _weights(a["weights"], b["weights"])
     for name, one in a["kernels"].items():
@@ -139,7 +141,7 @@ def _models(a: Kept, b: Kept, names: Names | None) -> Iterator[Difference]:
             yield Difference(KERNEL, "model", 1, name, (one, other))
 
 
-def _modules(update: int, a: Kept, b: Kept, names: Names | None) -> list[Difference]:
+def _modules(update: int, a: Captured, b: Captured, names: Names | None) -> list[Difference]:
     """Modules that say something else of themselves, three at most. Another class, and a module that one side lacks,
     need not compute anything else: these only count where the tensors are others too."""
     modules = Modules.paired(a["modules"], b["modules"], names or {})
@@ -152,7 +154,7 @@ def _modules(update: int, a: Kept, b: Kept, names: Names | None) -> list[Differe
     return [_module(update, *each) for each in others][:3]
 
 
-def _classes(a: Kept, b: Kept, names: Names | None) -> list[Difference]:
+def _classes(a: Captured, b: Captured, names: Names | None) -> list[Difference]:
     """The innermost modules of another class, or that one side lacks: what may be why the forward pass is another."""
     modules = Modules.paired(a["modules"], b["modules"], names or {})
     others = [each for each in modules.pairs if class_of(each[1]) != class_of(each[2])] + modules.only
@@ -318,7 +320,9 @@ def _apart(one: Update, other: Update, weights: Digests, others: Digests) -> lis
     return [name for name in differing(weights, others) if name in one.gradients or name in other.gradients]
 
 
-def computed(one: Update, other: Update, a: Kept, b: Kept, names: Names | None) -> tuple[list[Difference], list[str]]:
+def computed(
+    one: Update, other: Update, a: Captured, b: Captured, names: Names | None
+) -> tuple[list[Difference], list[str]]:
     """The differences in one update that its rows and weights do not explain, and what was found equal on the way."""
     found, equal = _computed(one, other, a, b, names)
     if one.at == 1 and any((each.rung, each.cause) == ("forward", OTHER) for each in found):
@@ -326,7 +330,9 @@ def computed(one: Update, other: Update, a: Kept, b: Kept, names: Names | None) 
     return found, equal
 
 
-def _computed(one: Update, other: Update, a: Kept, b: Kept, names: Names | None) -> tuple[list[Difference], list[str]]:
+def _computed(
+    one: Update, other: Update, a: Captured, b: Captured, names: Names | None
+) -> tuple[list[Difference], list[str]]:
     update = one.at
     settings = _modules(update, a, b, names)
     if a["training"] != b["training"]:
@@ -425,7 +431,7 @@ def _numbered(calls: Sequence[Any]) -> dict[tuple[str, int], tuple[str, list[tor
     return {(name, number): value for (name, number), value in found.items()}
 
 
-def _after_forward(update: int, one: Update, other: Update, a: Kept, b: Kept) -> list[Difference]:
+def _after_forward(update: int, one: Update, other: Update, a: Captured, b: Captured) -> list[Difference]:
     """The loss, the gradients, what becomes of them before the step, the step: the first of them that differs."""
     if one.losses != other.losses and (untrained := differing(one.others, other.others)):
         cause = INITIAL if update == 1 else OTHER
@@ -440,10 +446,10 @@ def _after_forward(update: int, one: Update, other: Update, a: Kept, b: Kept) ->
     for key, rung, what in steps:
         found = _tensors(update, rung, what, a.get(key, {}), b.get(key, {}))
         if found is not None and key == "gradients":
-            became = [_became(each["gradients of backward"], each["gradients"]) for each in (a, b)]
-            if became[0] and became[1]:
+            clipped = [_clipping(each["gradients of backward"], each["gradients"]) for each in (a, b)]
+            if clipped[0] and clipped[1]:
                 what = "what becomes of the gradients before the step"
-                return [Difference(HYPER, rung, update, what, (became[0], became[1]))]
+                return [Difference(HYPER, rung, update, what, (clipped[0], clipped[1]))]
         if found is not None:
             return [found]
     return []
@@ -473,7 +479,7 @@ def _numbers(update: int, what: str, a: torch.Tensor, b: torch.Tensor) -> Differ
     return Difference(cause, "loss", update, what, shown, (), apart.size, apart.rounding)
 
 
-def _became(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
+def _clipping(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
     """How gradients were clipped; None where something else was done to them."""
     if factor := _factor(before, after):
         return f"times {factor:.4g}"

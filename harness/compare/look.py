@@ -107,7 +107,7 @@ class Look(OutcomeListener):
         tensors = self._recorder.tensors()
         kept["weights"] = {name: self._before[id(each)] for name, each in tensors.items() if id(each) in self._before}
         called = {id(module) for model in self._models for module in model.modules()}
-        kept["modules"] = {name: _says(module) for name, module in self._modules() if id(module) in called}
+        kept["modules"] = {name: _own_repr(module) for name, module in self._modules() if id(module) in called}
         if not first:
             return
         own = {id(tensor) for tensor in named_tensors([event.model]).values()}
@@ -165,7 +165,7 @@ class Look(OutcomeListener):
             self._kept["drawn"] = [name for name in now if now[name] != before[name]]
             named = {id(module) for _, module in self._modules()}
             outside = [module for module, _ in reversed(self._calls) if id(module) not in named]
-            self._kept["beside"] = {type(module).__name__: _says(module) for module in outside}
+            self._kept["beside"] = {type(module).__name__: _own_repr(module) for module in outside}
         if self._looks and "gradients" not in self._kept:  # later ones are a closure's, within the step
             self._kept["gradients of backward"] = self._gradients(event.scale)
             self._kept["losses"] = [*self._kept.get("losses", []), event.root.detach().clone() / event.scale]
@@ -211,8 +211,8 @@ def _set_random_states(states: Mapping[str, Any]) -> None:
         torch.cuda.set_rng_state_all([torch.tensor(each, dtype=torch.uint8, device="cpu") for each in states["CUDA"]])
 
 
-def _says(module: nn.Module) -> str:
-    """Of itself, without those inside it."""
+def _own_repr(module: nn.Module) -> str:
+    """Class and settings of a module, without the modules inside it."""
     return f"{type(module).__name__}({module.extra_repr()})"
 
 

@@ -29,7 +29,7 @@ from harness.watch.events import (
     PassEnds,
     RowsPrepared,
 )
-from harness.watch.facts.called_models import ModelNames, Names, OptimizedModels, Waiting, is_one_row
+from harness.watch.facts.called_models import ModelNames, Names, OptimizedModels, PendingForwards, is_one_row
 from harness.watch.facts.datasets import length
 from harness.watch.facts.loaders import LoaderUnread
 from harness.watch.facts.samplers import batch_sampler
@@ -351,7 +351,7 @@ class Rows(Section):
     def begin(self) -> None:
         self._rows: dict[int, _RowsGiven] = {}
         self._inner: dict[str, _RowsGiven] = {}
-        self._waiting = Waiting[_Given]()
+        self._waiting = PendingForwards[_Given]()
         self._names, self._optimized = self.monitor.fact(ModelNames), self.monitor.fact(OptimizedModels)
 
     def on_forward(self, event: Forward) -> None:

@@ -17,7 +17,7 @@ from harness.torch_objects import checksum, held_by, is_distributed, real, share
 from harness.watch.bounded import Distinct
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
 from harness.watch.facts.adapters import AdapterTargets, adapted_layers, adapters_of, tensors_of
-from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting
+from harness.watch.facts.called_models import ModelNames, OptimizedModels, PendingForwards
 from harness.watch.facts.copies import CopyFollowed, CopyOver
 from harness.watch.run.evaluations import mode_dependent
 
@@ -86,7 +86,7 @@ class Models(Section):
         self._models: dict[int, _Model] = {}
         self._names = self.monitor.fact(ModelNames)
         self._optimized = self.monitor.fact(OptimizedModels)
-        self._waiting = Waiting[tuple[_Model, str, int, str | None, int]]()
+        self._waiting = PendingForwards[tuple[_Model, str, int, str | None, int]]()
         """By forward: its model, its mode, how many modules were active, where, and after how many updates."""
         self._loaded: dict[int, Mapping[str, Any]] = {}
         """What the loading of a checkpoint said, by the id of its model."""

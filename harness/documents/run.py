@@ -296,7 +296,7 @@ class _Reading:
             known = {each for step in self.steps for each in step.block.assigns} | set(dir(builtins))
             if _misspelt(name, known - {name}):
                 return None
-        return f"needs {name} of {self.lost.get(name, 'no block')}"
+        return f"needs {name} of {self.lost[name]}" if name in self.lost else f"needs {name}, which no block defines"
 
     def _repaired(self, block: Block, done: dict[str, Any]) -> tuple[dict[str, Any], list[Replacement], str]:
         """The block with the documented replacements that help, one after the other; which they were; its code."""

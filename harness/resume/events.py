@@ -30,7 +30,7 @@ from harness.starts.isolated import folders_of
 from harness.starts.journal import Journal, Operation
 from harness.starts.mirror import ENTRIES, LINKED
 from harness.starts.moments import Moment, Store, within
-from harness.starts.orders import RowPlace, Watched
+from harness.starts.orders import KillPoint, Watched
 from harness.starts.workdir import ABOUT, Command, Scratch, Start, at_once, must_train, scratch
 
 KEPT_DAYS = 7
@@ -95,7 +95,7 @@ def kills_of(moments: Sequence[Moment]) -> list[Kill]:
     """A kill at each moment of a save. Before the first operation and after the last it is one between two updates."""
     ends = (0, len(moments) - 1) if moments[0].at else (len(moments) - 1,)
     kinds: list[Kind] = ["after an update" if number in ends else "during a save" for number in range(len(moments))]
-    return [Kill(kind, RowPlace(), each.at, moment=each) for kind, each in zip(kinds, moments, strict=True)]
+    return [Kill(kind, KillPoint(), each.at, moment=each) for kind, each in zip(kinds, moments, strict=True)]
 
 
 class Kept:

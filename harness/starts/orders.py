@@ -10,8 +10,8 @@ from typing import Any
 
 
 @dataclass
-class RowPlace:
-    """Where a script is killed: one of the three is set, or none.
+class KillPoint:
+    """The point at which a script is killed: one of the three is set, or none.
 
     After an update that has just been made; after a backward pass towards the next one; or while a file is half
     written.
@@ -52,7 +52,7 @@ class Orders:
     script: str
     arguments: tuple[str, ...] = ()
     module: bool = False
-    place: RowPlace = field(default_factory=RowPlace)
+    place: KillPoint = field(default_factory=KillPoint)
     rank: int | None = None
     """The one that is killed alone; all are, with their launcher, where it is not said."""
     grace: float | None = None
@@ -88,7 +88,7 @@ class Orders:
     def read(cls, file: Path) -> Orders:
         found = json.loads(file.read_text(encoding="utf-8"))
         backward = found["place"]["backward"]
-        place = RowPlace(**{**found["place"], "backward": tuple(backward) if backward else None})
+        place = KillPoint(**{**found["place"], "backward": tuple(backward) if backward else None})
         keep = Keep(**found["keep"]) if found["keep"] else None
         seen = found["watched"]
         watched = Watched(seen["store"], tuple(seen["at"]), tuple(seen["ends"])) if seen else None

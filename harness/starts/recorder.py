@@ -13,7 +13,7 @@ from torch.utils.data import Subset
 
 from harness.digests import digest, joined, named_tensors, random_states, state_of, weights_of
 from harness.starts.journal import MOST_ROWS, BatchTrained, End, Loaded, Update, Writer
-from harness.starts.orders import RowPlace
+from harness.starts.orders import KillPoint
 from harness.torch_objects import held_by
 from harness.watch.bus import OutcomeListener
 from harness.watch.events import (
@@ -54,7 +54,7 @@ class Recording:
     """What the recorders of a process share with what looks at the files that it writes."""
 
     writer: Writer
-    place: RowPlace
+    place: KillPoint
     most_updates: int | None
     kill: Callable[[], None]
     ended: Callable[[], None]

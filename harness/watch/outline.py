@@ -18,7 +18,7 @@ from harness.findings import count, few
 from harness.watch.bounded import Distinct
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Forward, ModelSaved, PassEnds, Renamed, Save, Step
-from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting, is_one_row
+from harness.watch.facts.called_models import ModelNames, OptimizedModels, PendingForwards, is_one_row
 from harness.watch.facts.datasets import length
 from harness.watch.facts.rank_gradients import GradientsOfRanks
 from harness.watch.facts.ranks import WeightsOfRanks
@@ -62,7 +62,7 @@ class Outline(Recogniser):
         """By module, the first model that was called which has it."""
         self._names = self.monitor.fact(ModelNames)
         self._optimized = self.monitor.fact(OptimizedModels)
-        self._waiting = Waiting[tuple[_CalledModel, int, int]]()
+        self._waiting = PendingForwards[tuple[_CalledModel, int, int]]()
         """By forward: its model, its rows, and after how many updates."""
         self._steps: Counter[str] = Counter()
         self._saved: dict[bool, dict[str, int]] = {True: {}, False: {}}

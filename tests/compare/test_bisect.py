@@ -118,7 +118,7 @@ def test_bisect_takes_one_script() -> None:
 
 
 def test_nothing_is_known_of_a_library_without_a_network(released: Path) -> None:
-    with pytest.raises(CannotTry, match="pip tells no releases of no-such-thing from 1 to 2"):
+    with pytest.raises(CannotTry, match="pip finds no release of no-such-thing from 1 to 2"):
         Environments("no-such-thing", no_progress).releases(ReleaseSpan.parse("no-such-thing=1..2"))
 
 

@@ -16,7 +16,7 @@ from harness.resume.plan import asked_to_end, ranks_alone
 from harness.resume.run import resume_script
 from harness.starts.journal import Journal, Operation
 from harness.starts.moments import Moment
-from harness.starts.orders import RowPlace
+from harness.starts.orders import KillPoint
 from tests.resume.forked import CORPUS
 from tests.resume.test_resume import resume, script
 from tests.resume.test_rows import journal, saved
@@ -75,7 +75,7 @@ def test_moments_that_leave_the_same_are_tried_once() -> None:
 def test_ranks_are_killed_alone_after_an_update() -> None:
     found = ranks_alone(of_operations((4, "open")), 2, 0)
     assert [(each.rank, each.restarts) for each in found] == [(0, 0), (1, 0), (1, 1)]
-    assert all(each.place == RowPlace(update=each.at) for each in found)
+    assert all(each.place == KillPoint(update=each.at) for each in found)
     short = journal([(1, [0])])
     short.saves = [saved(0)]  # a kill during that save is the only one
     assert ranks_alone(short, 2, 0) == asked_to_end(short, 1.0, 0) == []

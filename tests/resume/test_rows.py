@@ -19,7 +19,7 @@ from harness.resume.plan import Kill, after_each, ends_of_epochs, kills
 from harness.resume.rows import Row, other_rows
 from harness.resume.run import KillReport, ResumeReport, _check_checkpoints, _check_repeats
 from harness.starts.journal import BatchTrained, End, Journal, Loaded, Saved, Update, Writer
-from harness.starts.orders import RowPlace
+from harness.starts.orders import KillPoint
 
 EPOCHS = ([3, 1, 0, 2], [1, 2, 3, 0], [0, 3, 2, 1])
 """The rows of three epochs, two a batch."""
@@ -74,7 +74,7 @@ def attempt(batches: Sequence[tuple[int, Sequence[Row]]], *, origin: int, **chan
     resumed = journal(batches, behind=origin, **changes)
     resumed.saves = [saved(at, values=saved(origin + at).values) for at in range(1, len(batches))]
     resumed.loads = [Loaded("file", 0, "train.py:4")]
-    return Attempt(Kill("in an epoch", RowPlace(update=origin + 1), origin + 1), whole(), whole(), killed, resumed)
+    return Attempt(Kill("in an epoch", KillPoint(update=origin + 1), origin + 1), whole(), whole(), killed, resumed)
 
 
 def rest(origin: int) -> list[tuple[int, Sequence[Row]]]:
@@ -272,7 +272,7 @@ def test_a_script_that_begins_anew() -> None:
 
 def test_a_script_begins_anew_where_its_first_save_is_cut_short() -> None:
     anew = attempt(rest(0), origin=4)
-    during = Kill("during a save", RowPlace(file=2), 4)
+    during = Kill("during a save", KillPoint(file=2), 4)
     killed = Journal(anew.killed.updates, [saved(4), saved(4, number=2, path="optimizer.pt", done=False)])
     assert shown_by(Attempt(during, anew.whole, anew.again, killed, whole())) == {}
     killed.saves.insert(0, saved(2))
@@ -283,7 +283,7 @@ def test_a_script_begins_anew_where_its_first_save_is_cut_short() -> None:
 
 def test_what_only_a_save_loses_is_the_saves_fault() -> None:
     torn = attempt(rest(3), origin=3, state={})
-    torn = Attempt(Kill("during a save", RowPlace(file=4), 4), torn.whole, torn.again, torn.killed, torn.resumed)
+    torn = Attempt(Kill("during a save", KillPoint(file=4), 4), torn.whole, torn.again, torn.killed, torn.resumed)
     assert [each.check for each in findings([torn], "train.py")] == ["resume::checkpoint-torn"]
     always = attempt(rest(3), origin=3, state={})
     assert [each.check for each in findings([torn, always], "train.py")] == ["resume::optimizer-state-lost"]
@@ -412,7 +412,7 @@ def test_the_newest_complete_checkpoint_is_to_be_used(
     newer = saved(4, **(NEWER | changes))
     made.killed.saves = [saved(2, **OLDER), newer]
     made.resumed.there = frozenset({"step-2.pt", newer.path} - {"gone-4.pt"})
-    kill = Kill("in an epoch", RowPlace(update=5), 5)
+    kill = Kill("in an epoch", KillPoint(update=5), 5)
     found = shown_by(Attempt(kill, made.whole, made.again, made.killed, made.resumed, sources=set(sources)))
     assert ("resume::newest-not-used" in found) == named
     if named:

@@ -18,7 +18,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, ModelSaved
 from harness.watch.facts.reloads import Reloads
 from harness.watch.facts.saved_states import SavedStates, StateSaved
-from harness.watch.facts.twins import OF_THE_LOSS, Twin, asking, mapped
+from harness.watch.facts.twins import OF_THE_LOSS, Twin, mapped, probing
 from harness.watch.reload import Order, Reloaded
 
 ASKED_ROWS = 2
@@ -104,7 +104,7 @@ class ModelReloads(Recogniser):
         inputs = self._asked.get(model, self._latest)
         if not self.monitor.stepped or inputs is None or not launch.is_main_process():
             return
-        with asking(self.monitor, f"whether what is saved in {os.path.relpath(path)} gives the same logits"):
+        with probing(self.monitor, f"whether what is saved in {os.path.relpath(path)} gives the same logits"):
             twin, device = Twin(model), next(model.parameters()).device
             args, kwargs = (mapped(given, lambda each: each.to(device)) for given in inputs)
             logits, again = (twin.logits(args, kwargs) for _ in range(2))

@@ -121,12 +121,12 @@ class ModelTensors:
 
     @property
     def held(self) -> set[str]:
-        """Those that an optimizer held that made steps."""
+        """Names of parameters held by an optimizer that has stepped."""
         return {name for name, holders in self.holders.items() if any(holder.stepped for holder in holders)}
 
     @property
     def forgotten(self) -> set[str]:
-        """Those that had gradients, and that no optimizer held that made steps."""
+        """Names of parameters that had gradients and that no optimizer held which has stepped."""
         return self.trained - self.held
 
     @property

@@ -49,7 +49,7 @@ class TensorUpdate:
     to_change: int = 0
     """Elements that had to change by the formula; counted in low precision only."""
     lost: int = 0
-    """Those of them that did not."""
+    """Elements that had to change and did not."""
     name: str = "a tensor"
     """Its name in its model, where one did not change that had to."""
 

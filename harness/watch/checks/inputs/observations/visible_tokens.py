@@ -13,7 +13,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, logits_in
 from harness.watch.facts.next_tokens import TokenLoss, TokensTaught, by_place
 from harness.watch.facts.trained_models import all_equal
-from harness.watch.facts.twins import Refused, Twin, asking, differ, mapped, with_another
+from harness.watch.facts.twins import Refused, Twin, differ, mapped, probing, with_another
 from harness.watch.run.batches import tensors_in
 
 ASKED_PLACES = 4
@@ -52,7 +52,7 @@ class VisibleTokens(Recogniser):
 
     def _ask(self, taught: TokenLoss) -> None:
         target = None
-        with asking(self.monitor, f"whether {type(taught.forward.model).__name__} sees the tokens that it predicts"):
+        with probing(self.monitor, f"whether {type(taught.forward.model).__name__} sees the tokens that it predicts"):
             target = _sees_next(taught) if taught.ahead else _repeats(taught)
         called = taught.forward.where
         self.tell(TargetShown(ahead=taught.ahead, visible=target, called=called, where=taught.where))

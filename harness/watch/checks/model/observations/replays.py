@@ -17,7 +17,7 @@ from harness.torch_objects import is_dense
 from harness.watch.bus import Recogniser
 from harness.watch.checks.model.observations.row_dimension import RowDimension
 from harness.watch.events import BackwardBegins, End, Fact, Forward, positional
-from harness.watch.facts.twins import Refused, Twin, asking, detached
+from harness.watch.facts.twins import Refused, Twin, detached, probing
 from harness.watch.run.batches import tensors_in
 
 REPLAYED_ROWS = 3
@@ -134,7 +134,7 @@ class EvaluationReplays(Recogniser):
         whole = event.batch is not None or (rows is not None and rows > 2)
         self._tries[model] = TRIES if whole else tries + 1
         name = type(model).__name__
-        with asking(self.monitor, f"whether {name} gives the same logits again"):
+        with probing(self.monitor, f"whether {name} gives the same logits again"):
             try:
                 asked = _Asked(Twin(model), event, event.logits, rows)
             except Refused:

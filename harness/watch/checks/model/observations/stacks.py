@@ -13,7 +13,7 @@ from torch import nn
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward
-from harness.watch.facts.twins import Twin, asking, detached
+from harness.watch.facts.twins import Twin, detached, probing
 from harness.watch.run.batches import tensors_in
 
 
@@ -92,7 +92,7 @@ class Stacks(Recogniser):
     def _in_a_chain(self, shared: list[Shared], model: nn.Module, event: Forward) -> list[Shared]:
         """Those whose calls follow on one another, by a copy of the model that is given the same rows again."""
         unknown = f"whether the shared layers of {type(model).__name__} work one after the other"
-        with asking(self.monitor, unknown, gradients=True):
+        with probing(self.monitor, unknown, gradients=True):
             twin = Twin(model, as_it_trains=True)
             calls = [_ModuleCalls() for _ in shared]
             for each, of in zip(shared, calls, strict=True):

@@ -12,7 +12,7 @@ from torch.utils.data import RandomSampler
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, Fact, Forward
 from harness.watch.facts.samplers import row_sampler
-from harness.watch.facts.twins import Twin, asking, with_another
+from harness.watch.facts.twins import Twin, probing, with_another
 from harness.watch.host import on_host
 from harness.watch.monitor import ALWAYS_SAMPLED
 from harness.watch.run.batches import content_digest, tensors_in
@@ -80,7 +80,9 @@ class CarriedStates(Recogniser):
         dims = [dim for dim, length in enumerate(state.shape) if length == rows]
         if not dims:
             return False
-        with asking(self.monitor, f"whether the state that {type(event.model).__name__} is given concerns single rows"):
+        with probing(
+            self.monitor, f"whether the state that {type(event.model).__name__} is given concerns single rows"
+        ):
             twin = Twin(event.model)
             before = twin.logits(*with_another(event, state, state))
             others = (twin.logits(*with_another(event, state, _with_another_first(state, dim))) for dim in dims)
