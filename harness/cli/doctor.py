@@ -46,7 +46,7 @@ def doctor(put_back: bool) -> None:
         ]
         say(f"left changed  {', '.join(paths) or 'new files'}, by a command that was killed ({log.name})")
     if left:
-        say("              harness doctor --put-back makes them what they were")
+        say("              harness doctor --put-back restores them")
         sys.exit(CANNOT_TRY)
 
 

@@ -246,9 +246,9 @@ def _batches(a: Journal, b: Journal) -> Iterator[Difference]:
             return
         if [batch.content for batch in one.batches] != [batch.content for batch in other.batches]:
             if _moved(a, b):
-                yield Difference(ORDER, "rows", one.at, "which row is at which place")
+                yield Difference(ORDER, "rows", one.at, "the position of each row in the batches")
             else:
-                yield _drawn(one, other, Difference(OTHER, "content", one.at, "what the same rows hold"))
+                yield _drawn(one, other, Difference(OTHER, "content", one.at, "the values of the same rows"))
             return
 
 
@@ -278,7 +278,9 @@ def _drawn(one: Update, other: Update, found: Difference) -> Difference:
     ]
     if not generators:
         return found
-    return replace(found, cause=RANDOM, what=f"{found.what}, with other random numbers of {' and '.join(generators)}")
+    return replace(
+        found, cause=RANDOM, what=f"{found.what}, with different random numbers of {' and '.join(generators)}"
+    )
 
 
 def _rows(one: Update, other: Update, rows: Sequence[Sequence[str | int]], a: Journal, b: Journal) -> Difference:
@@ -289,7 +291,7 @@ def _rows(one: Update, other: Update, rows: Sequence[Sequence[str | int]], a: Jo
         seen = f" ({len(all_a)} rows are seen in A, {len(all_b)} in B)" if len(all_a) != len(all_b) else ""
         values = _listed(rows[0][:6]), _listed(rows[1][:6])
         return Difference(ORDER, "rows", one.at, f"the order of the rows{seen}", values)
-    return _drawn(one, other, Difference(OTHER, "content", one.at, "the rows, of which none is among the other's"))
+    return _drawn(one, other, Difference(OTHER, "content", one.at, "the rows, of which the two runs share none"))
 
 
 # What the runs compute
@@ -348,7 +350,7 @@ def _computed(
         equal = _equal(shares, with_given) if b.get("given") is not None else []
         return [with_given] if with_given is not None else [], equal
     inputs_a, inputs_b = (dict(tensors_in([each["args"], each["kwargs"]])) for each in (a, b))
-    if fed := _tensors(update, "content", "what the model is given", inputs_a, inputs_b):
+    if fed := _tensors(update, "content", "the inputs of the model", inputs_a, inputs_b):
         equal = _equal("inputs", with_given) if b.get("given") is not None else []
         return [_drawn(one, other, replace(fed, cause=OTHER, tensors=()))], equal
     found = _forward(update, a["calls"], b["calls"])
@@ -372,7 +374,7 @@ def elsewhere(a: Journal, b: Journal, update: int) -> Difference:
         return Difference(OTHER, "gradients", update, "the gradients at the step", (), tuple(names))
     if names := _apart(one, other, one.weights, other.weights):
         return Difference(OTHER, "model", update, "the weights", (), tuple(names))
-    what = "what becomes of the weights after the step"
+    what = "what changes the weights after the step"
     return Difference(OTHER, "step", update, what, (), tuple(afterwards(a, b, update)))
 
 
@@ -413,11 +415,11 @@ def _forward(update: int, calls_a: Sequence[Any], calls_b: Sequence[Any]) -> Dif
         shown = f"{key[0]} ({module})" if key[0] else module
         if [each.shape for each in tensors] != [each.shape for each in others]:
             shapes = _shapes(tensors), _shapes(others)
-            return Difference(OTHER, "forward", update, f"the shape of what {shown} gives", shapes)
+            return Difference(OTHER, "forward", update, f"the output shape of {shown}", shapes)
         gaps = [gap(x, y) for x, y in zip(tensors, others, strict=True)]
         if worst := max((each for each in gaps if each.size), key=lambda each: each.size, default=None):
             cause = KERNEL if worst.size <= worst.rounding else OTHER
-            return Difference(cause, "forward", update, f"what {shown} gives", (), (), worst.size, worst.rounding)
+            return Difference(cause, "forward", update, f"the output of {shown}", (), (), worst.size, worst.rounding)
     return None
 
 
@@ -448,7 +450,7 @@ def _after_forward(update: int, one: Update, other: Update, a: Captured, b: Capt
         if found is not None and key == "gradients":
             clipped = [_clipping(each["gradients of backward"], each["gradients"]) for each in (a, b)]
             if clipped[0] and clipped[1]:
-                what = "what becomes of the gradients before the step"
+                what = "what changes the gradients before the step"
                 return [Difference(HYPER, rung, update, what, (clipped[0], clipped[1]))]
         if found is not None:
             return [found]

@@ -118,7 +118,7 @@ def _drawn(one: Digests, other: Digests) -> Iterator[Difference]:
         if seen[0] & seen[1]:
             yield Difference(ORDER, "rows", first + 1, "the order of the rows")
         else:
-            yield Difference(OTHER, "content", first + 1, "the rows, of which none is among the other's,")
+            yield Difference(OTHER, "content", first + 1, "the rows, of which the two runs share none,")
     if (first := _first(one.random, other.random)) is not None:
         yield Difference(RANDOM, "random", first + 1, "the random numbers")
 

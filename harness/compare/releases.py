@@ -141,7 +141,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 def _last_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return (errors or lines or ["pip failed without a word"])[-1]
+    return (errors or lines or ["pip failed without a message"])[-1]
 
 
 def _folder() -> Path:

@@ -36,7 +36,7 @@ def _check(workdir: Workdir, options: WatchOptions, timeout: float) -> CheckRepo
         report: CheckReport = TypeAdapter(CheckReport).validate_json(file.read_bytes())
         return report
     said = [line for line in start.said.splitlines() if line.strip()]
-    return f"it takes more than {timeout:.0f} s" if start.timed_out else (said or ["it ended without a word"])[-1]
+    return f"it takes more than {timeout:.0f} s" if start.timed_out else (said or ["it ended without a message"])[-1]
 
 
 @dataclass

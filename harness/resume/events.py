@@ -51,7 +51,7 @@ RECORDED = 1
 LAUNCHED = "start it in several processes, with --processes"
 """What to do with a script that a launcher is to start."""
 
-IDLE = "so there is nothing to go on with; if a finished checkpoint lies in the working directory, move it away"
+IDLE = "so there is nothing to resume; if the checkpoint of a finished run is in the working directory, move it away"
 """What follows where a script makes no update."""
 
 
@@ -128,7 +128,7 @@ class Kept:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise CannotTry("the same harness resume --every-event is under way; wait for it") from error
+                raise CannotTry("the same harness resume --every-event is running; wait until it ends") from error
             yield
 
     def has(self, name: str) -> bool:
@@ -202,7 +202,7 @@ class EventStarts:
                 made += moment.holds in left
                 yield found, (time.monotonic() - begun) / max(1, made) * (len(left) - made)
         except KeyboardInterrupt:
-            tell("what was tried so far is kept: the same command goes on from there")
+            tell("what was tried so far is kept: the same command continues from there")
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)  # starts that go on are ended with the scratch folder

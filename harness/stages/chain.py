@@ -65,7 +65,7 @@ class MadeBy(Generic[Made]):
     def __get__(self, run: Outputs | None, owner: type[Outputs]) -> MadeBy[Made] | Made:
         if run is None:
             return self
-        raise NotMadeYet(f"the stage {self.stage} makes {self.name}, and this run has not come to it")
+        raise NotMadeYet(f"this run has not reached the stage {self.stage}, which makes {self.name}")
 
 
 class KeepsEpochs(Protocol):

@@ -90,7 +90,7 @@ def _partings(one: Update, other: Update) -> Iterator[Parting]:
         few_rows = [", ".join(str(row)[:8] for row in each[:5]) for each in rows]
         yield Parting("rows", one.at, f"rows {few_rows[0]} … and {few_rows[1]} …", one.where)
     elif [each.content for each in one.batches] != [each.content for each in other.batches]:
-        yield Parting("contents", one.at, "what the same rows hold", one.where)
+        yield Parting("contents", one.at, "the values of the same rows", one.where)
     if (one.lr, one.options) != (other.lr, other.options):
         rates = [", ".join(f"{rate:.6g}" for rate in each.lr) for each in (one, other)]
         yield Parting("rates", one.at, f"a learning rate of {rates[0]} and {rates[1]}", one.where)

@@ -124,7 +124,7 @@ def test_every_event_of_a_save_that_overwrites(tmp_path: Path, pytestconfig: pyt
 def test_every_event_of_a_save_that_survives(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     result = resume(pytestconfig, script(tmp_path), "--every-event", "train.py", XDG_CACHE_HOME=str(tmp_path / "c"))
     assert result.status == 0, result.stderr
-    assert "before rename checkpoint.pt.new to checkpoint.pt: went on after update 6, the same" in result.stderr
+    assert "before rename checkpoint.pt.new to checkpoint.pt: continued after update 6, the same" in result.stderr
 
 
 @pytest.mark.nightly
@@ -151,7 +151,7 @@ def test_what_was_tried_before_an_interruption_is_kept(tmp_path: Path, monkeypat
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("asks", "says", "again"),
-    [("", "saved nothing and was ended by the signal", 2), ("HANDLES", "saved checkpoint.pt and ended", 0)],
+    [("", "saved nothing and the signal ended it", 2), ("HANDLES", "saved checkpoint.pt and ended", 0)],
 )
 def test_a_script_that_is_asked_to_end(
     asks: str, says: str, again: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -183,6 +183,6 @@ def test_each_rank_is_killed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [each.kind for each in alone] == [
         "one rank alone: rank 0",
         "one rank alone: rank 1",
-        "one rank alone: rank 1, started again by its launcher",
+        "one rank alone: rank 1, restarted by its launcher",
     ]
     assert all(each.resumed_from for each in alone)

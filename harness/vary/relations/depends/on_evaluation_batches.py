@@ -34,12 +34,14 @@ class OnEvaluationBatches(Relation):
         if not tried.evaluated:
             return "no DataLoader is used for evaluations alone"
         loaders = [each for each in tried.evaluated if each.size is not None and each.batches > 1]
-        return cls.of_loaders(loaders) if loaders else "each evaluation is one batch, or the script makes its batches"
+        return (
+            cls.of_loaders(loaders) if loaders else "each evaluation is one batch, or the script makes its own batches"
+        )
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
         if other.account.otherwise:
-            return lacks("the model says something else each time (depends::on-chance)")
+            return lacks("the model gives different outputs each time (depends::on-chance)")
         changed = next(each for each in tried.evaluated if each.size is not None and each.batches > 1)
         size = changed.size or 1
         return tried.same_numbers(other, f"with batches of {other_size(size)} rows as with {size}")

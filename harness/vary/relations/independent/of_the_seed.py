@@ -50,7 +50,7 @@ class OfTheSeed(Relation):
         if parting(tried.first, other) is not None:
             return HELD
         return broken(
-            "other weights or another order of the rows with another seed",
+            "different weights or a different order of the rows with a different seed",
             f"the same {len(other.journal.updates)} updates, bit for bit",
             tried.first.journal.updates[0].where,
             1,

@@ -37,7 +37,7 @@ class OfTrainingLabels(Relation):
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
         if not tried.trained:
-            return "no DataLoader is trained with"
+            return "no DataLoader is used for training"
         base = majority(tried)
         return base if isinstance(base, str) else cls.of_loaders(tried.trained)
 
