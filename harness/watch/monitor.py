@@ -101,7 +101,7 @@ class OptimizerSeen:
     stack: tuple[tuple[str, int], ...] | None = None
     """All of the user's lines that led to its making."""
     where: str | None = None
-    """Of its latest step."""
+    """Place of its latest step."""
     thread: int = 0
     """The thread that made it."""
 

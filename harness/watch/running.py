@@ -44,7 +44,7 @@ class Ending:
     """How a script ended."""
 
     crashed: str | None = None
-    """Its traceback, or what it ended itself with."""
+    """Traceback of a crash, or what the script ended itself with."""
     code: Any = None
     """What ``sys.exit`` is given in a process that ends as the script did."""
     where: str | None = None

@@ -48,7 +48,7 @@ class Span:
     role: str | None = None
     """Whose turn it is, where the chat template tells it."""
     document: int = 1
-    """Of a packed row, counted from 1."""
+    """Number of its document in a packed row, counted from 1."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,8 @@ class _Teaching(OutcomeListener):
                 self.monitor.note(f"which tokens the loss of {name} counts is not known: it was given no labels")
 
     def _real(self, forward: Forward, tokens: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
-        """As ``tokens``: what is no padding. Without a mask, padding is the pad tokens at either end without a loss."""
+        """Mask in the shape of ``tokens``: what is no padding. Without a mask, padding is the pad tokens at either end
+        without a loss."""
         pad = getattr(self._template.tokenizer, "pad_token_id", None)
         mask = forward.tensors.get("attention_mask")
         if pad is None or (mask is not None and mask.shape == tokens.shape):

@@ -76,7 +76,7 @@ class Cost:
     latest: float = 0.0
     dearest: float = 0.0
     own: float = 0.0
-    """Of the latest window: the time of opening and closing it."""
+    """Seconds that opening and closing the latest window took."""
     watched: list[tuple[float, bool]] = field(default_factory=list)
     """Seconds of its updates, and whether there was something else in each."""
     unwatched: deque[float] = field(default_factory=lambda: deque(maxlen=UNWATCHED_UPDATES))
@@ -177,7 +177,7 @@ class Windows:
             )
         self._tell, self._ignored, self._share, self._apart = tell, chosen.ignored, share, apart
         self.findings: dict[str, Finding] = {}
-        """By the id of the check; of each the first."""
+        """Check id to its first finding."""
         self.updates = 0
         """Made since the run began."""
         self.windows = 0
@@ -188,7 +188,7 @@ class Windows:
         self._open = ExitStack()
         """Takes the instruments off."""
         self._session: Session | None = None
-        """Of the window that is open."""
+        """Session of the open window."""
         self._is_first = False
         """Whether the loop is seen from its beginning in it."""
         self._hooks: tuple[optimizers.StepHook, optimizers.StepHook] | None = None

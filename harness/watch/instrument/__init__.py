@@ -53,7 +53,7 @@ INSTRUMENTS: tuple[Instrument, ...] = tuple(
     )
     for each in part.INSTRUMENTS
 )
-"""In the order in which they are put on."""
+"""All instruments, in the order in which they are put on."""
 
 _in_use: list[Session] = []
 

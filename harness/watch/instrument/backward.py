@@ -42,7 +42,7 @@ class _Loop:
 
     def __init__(self) -> None:
         self.leaves: dict[int, ref[torch.Tensor]] = {}
-        """Those that the latest backward pass that was looked at reached, by where their numbers lie."""
+        """Leaves that the latest backward pass that was looked at reached, by the place of their numbers in memory."""
         self.waits = False
         """Whether a backward pass has ended, and nothing was written since."""
         self.written: dict[int, torch.Tensor] = {}

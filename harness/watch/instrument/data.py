@@ -71,7 +71,7 @@ class _Passes:
     def __init__(self, session: Session, guard: Guard) -> None:
         self._session, self._guard = session, guard
         self._begun: WeakKeyDictionary[Any, tuple[Monitor, Pass]] = WeakKeyDictionary()
-        """By the iterator, with the monitor that the pass was begun in."""
+        """Iterator to its pass, and the monitor in which that pass began."""
 
     def made(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)

@@ -15,7 +15,7 @@ from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 SIGNED = ("margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "soft_margin_loss")
-"""Those whose targets are 1 and -1."""
+"""Losses whose targets are 1 and -1."""
 
 
 class _GoingOn(threading.local):

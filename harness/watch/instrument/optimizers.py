@@ -110,7 +110,7 @@ class _Closures:
         self._session, self._guard = session, guard
         self._calls_first: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
         self._waiting: dict[int, Optimizer] = {}
-        """By thread, the optimizer whose step has not called its closure yet."""
+        """Thread id to the optimizer whose step has not called its closure yet."""
 
     def step_begins(self, monitor: Monitor, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Begin the step, or give its arguments with a closure that does it when it was called."""

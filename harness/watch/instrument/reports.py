@@ -61,7 +61,7 @@ def install_mlflow(session: Session, patches: Patches, module: ModuleType) -> No
 
 
 def _of_mapping(owner: str, name: str, keyword: str) -> Callable[[Session, Patches, ModuleType], None]:
-    """Of a method that is given its numbers by their names."""
+    """Instrument for a method that takes a mapping of names to numbers."""
 
     def install(session: Session, patches: Patches, module: ModuleType) -> None:
         def text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
@@ -73,7 +73,7 @@ def _of_mapping(owner: str, name: str, keyword: str) -> Callable[[Session, Patch
 
 
 def _of_one(owner: str, name: str, *names: str) -> Callable[[Session, Patches, ModuleType], None]:
-    """Of a method that is given a name and a number, called so."""
+    """Instrument for a method that takes one name and one number, with its parameters so named."""
 
     def install(session: Session, patches: Patches, module: ModuleType) -> None:
         def text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
@@ -98,7 +98,7 @@ LIBRARIES = {
         for package in ("lightning.pytorch", "pytorch_lightning")
     },
 }
-"""By the module in which something is wrapped, as of W&B 0.31, trackio 0.43 and MLflow 3.17."""
+"""Module in which something is wrapped to what wraps it, as of W&B 0.31, trackio 0.43 and MLflow 3.17."""
 
 INSTRUMENTS = (
     Instrument((Reported,), install),
@@ -146,7 +146,7 @@ def _is_plain(value: Any, nested: bool = False) -> bool:
 
 
 def _said(value: Any) -> str:
-    """As print says it; of what is large nothing, which takes long to say."""
+    """Text of a value as print says it; empty for something large, which takes long to say."""
     if isinstance(value, Mapping):
         return _named(value) if len(value) <= MOST_NUMBERS else ""
     if isinstance(value, (str, int, float)) or getattr(value, "size", None) == 1 or _is_one(value):

@@ -104,7 +104,7 @@ INSTRUMENTS = (
 
 
 def _path(given: Any) -> str | None:
-    """Of a file that is given by its name, or open."""
+    """Path of a file that is given by its name, or open."""
     named = given if isinstance(given, (str, os.PathLike)) else getattr(given, "name", None)
     return os.path.abspath(named) if isinstance(named, (str, os.PathLike)) else None
 
