@@ -65,7 +65,7 @@ class Difference:
     """The first at which it shows, from 1."""
     what: str
     values: tuple[str, str] | tuple[()] = ()
-    """Of A and of B, where they can be said."""
+    """Values of A and of B, where they can be said."""
     tensors: tuple[str, ...] = ()
     """The names of those that differ."""
     size: float | None = None
@@ -88,7 +88,7 @@ class CompareReport(Report):
     a: str
     b: str
     updates: int = 0
-    """That were compared."""
+    """Number of updates that were compared."""
     differences: list[Difference] = field(default_factory=list)
     """The first first."""
     equal: list[str] = field(default_factory=list)
@@ -97,7 +97,7 @@ class CompareReport(Report):
     """Versions and threads that differ, and need not matter."""
     notes: list[str] = field(default_factory=list)
     releases: dict[str, str] = field(default_factory=dict)
-    """Of a library that was bisected, each that was tried, and what came of it."""
+    """Release of a bisected library to what came of it, for each that was tried."""
 
     @property
     def differ(self) -> bool:
@@ -424,7 +424,7 @@ def _forward(update: int, calls_a: Sequence[Any], calls_b: Sequence[Any]) -> Dif
 
 
 def _numbered(calls: Sequence[Any]) -> dict[tuple[str, int], tuple[str, list[torch.Tensor]]]:
-    """By the module's name and how often it had been called."""
+    """Calls by the module's name and how often it had been called before."""
     seen, found = Counter[str](), {}
     for name, module, tensors in calls:
         key = name or module
@@ -492,7 +492,7 @@ def _clipping(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tens
 
 
 def _factor(a: Mapping[str, torch.Tensor], b: Mapping[str, torch.Tensor]) -> float | None:
-    """By what all tensors of ``b`` are those of ``a`` multiplied; None where they are not."""
+    """Factor by which all tensors of ``a`` are multiplied in ``b``; None where there is no one factor."""
     norms = [math.sqrt(sum(float(tensor.double().square().sum()) for tensor in each.values())) for each in (a, b)]
     if not norms[0] or a.keys() != b.keys():
         return None

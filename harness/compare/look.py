@@ -35,7 +35,7 @@ LARGEST = 2**31
 """Bytes of modules' outputs that are kept of an update; of what comes after, nothing is."""
 
 Calls = list[tuple[str, str, list[torch.Tensor]]]
-"""Of each module that was called: its name in the model, its class, what it gave."""
+"""Name in the model, class and outputs of each module that was called."""
 
 
 def record(orders: Orders) -> int:
@@ -60,7 +60,7 @@ class Look(OutcomeListener):
         self.monitor, self._recording, self._keep = monitor, recording, keep
         self._recorder = next(each for each in recording.recorders if each.monitor is monitor)
         self._models: list[nn.Module] = []
-        """Those that were called in the update that is kept."""
+        """Models that were called in the update that is kept."""
         self._calls: list[tuple[nn.Module, list[torch.Tensor]]] = []
         self._bytes = self._depth = 0
         self._before: dict[int, torch.Tensor] = {}
@@ -153,7 +153,7 @@ class Look(OutcomeListener):
         return [(names.get(id(each), ""), type(each).__name__, tensors) for each, tensors in calls]
 
     def _gradients(self, scale: float = 1.0) -> dict[str, torch.Tensor]:
-        """Of all that is trained, also of what is not called in this update: two models may take turns."""
+        """Gradients of all that is trained, also of what is not called in this update: two models may take turns."""
         tensors = self._recorder.tensors().items()
         return {name: each.grad.detach() / scale for name, each in tensors if each.grad is not None}
 
@@ -191,7 +191,7 @@ class Look(OutcomeListener):
 
 
 def _random_states() -> dict[str, Any]:
-    """Those of the process's generators, as torch loads them with ``weights_only``."""
+    """States of the process's random generators, as torch loads them with ``weights_only``."""
     numpy: dict[str, Any] = np.random.get_state(legacy=False)
     version, numbers, following = random.getstate()
     return {
@@ -240,7 +240,7 @@ def _autocast() -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As torch loads it again with ``weights_only``; None where something is in it that it does not."""
+    """Value as torch loads it again with ``weights_only``; None where something is in it that torch does not load."""
     if torch.is_tensor(value):
         return value.detach().clone() if is_dense(value) else None
     if isinstance(value, Mapping):

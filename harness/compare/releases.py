@@ -65,7 +65,7 @@ class ReleaseSpan:
 
 @dataclass(frozen=True)
 class Environments:
-    """Those of one library; ``tell`` gets a line for each that is installed."""
+    """Environments with one release each of a library; ``tell`` gets a line for each that is installed."""
 
     package: str
     tell: Callable[[str], None]

@@ -125,8 +125,8 @@ def _not_repeated(
         alone = differences.parting(one, other, first)
         if alone is not None:
             found.append(
-                f"{command.script} differs from itself in two starts, from update {alone} on: seed what it draws, or "
-                "what is found is chance"
+                f"{command.script} differs between two starts, from update {alone} on: seed its random numbers, or "
+                "the differences found may be chance"
             )
     return found
 

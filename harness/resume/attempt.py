@@ -23,7 +23,7 @@ class Parting:
 
     @property
     def update(self) -> int:
-        """Its number in the uninterrupted run."""
+        """Number of the update in the uninterrupted run."""
         return self.whole.at
 
     @cached_property

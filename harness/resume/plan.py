@@ -1,4 +1,4 @@
-"""Where a script is killed: chosen from what it did uninterrupted."""
+"""Choice of where a script is killed, from what it did uninterrupted."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ def _in_an_epoch(whole: Journal) -> list[Kill]:
 
 
 def _during_a_save(whole: Journal) -> tuple[list[Kill], list[Kill]]:
-    """In the last file of what is written together, from the second checkpoint on or of the only one; in another."""
+    """Kills in the last file of what is written together, from the second checkpoint on or of the only one; and kills
+    in another file."""
     ats = sorted({saved.at for saved in whole.checkpoints()})
     later = set(ats[1:] or ats)
     numbers = {saved.at: saved.number for saved in whole.saves if saved.at in later}

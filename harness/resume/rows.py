@@ -1,4 +1,4 @@
-"""Which rows a script goes on with after a kill, and which it should have: repeated, skipped, or in another order."""
+"""Rows that a script continues with after a kill, beside those it should: repeated, skipped, or in another order."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _window(attempt: Attempt, parting: Parting) -> OtherRows | None:
 
 
 def _stream(attempt: Attempt, parting: Parting) -> OtherRows:
-    """Of batches of the script's own: which are an epoch can only be guessed, so they are one stream."""
+    """Judgement of batches of the script's own: which are an epoch can only be guessed, so they are one stream."""
     stream = [(update.at, row) for update in attempt.whole.updates for batch in update.batches for row in batch.rows]
     place = next(number for number, (update, _) in enumerate(stream) if update == parting.update)
     following = attempt.resumed.updates[parting.resumed.at - 1 :][:FOLLOWED]
@@ -74,7 +74,7 @@ def _stream(attempt: Attempt, parting: Parting) -> OtherRows:
 
 
 def _begins_anywhere(stream: Sequence[Row], rows: Sequence[Row], place: int) -> int | None:
-    """Where in the stream the rows are, as near to ``place`` as they come."""
+    """Index in the stream at which the rows begin, as near to ``place`` as they come."""
     found = [n for n, row in enumerate(stream) if row == rows[0] and list(stream[n : n + len(rows)]) == list(rows)]
     return min(found, key=lambda begins: abs(begins - place), default=None)
 
@@ -136,7 +136,7 @@ def _resumed_rows(attempt: Attempt, parting: Parting) -> list[Row]:
 
 
 def _begins(whole: Sequence[Row], rows: Sequence[Row]) -> int | None:
-    """Where in an epoch the rows begin, if they go on as it does; a pass ends with its epoch at the latest."""
+    """Index in an epoch at which the rows begin, if they follow its order; a pass ends with its epoch at the latest."""
     if not rows or rows[0] not in whole:
         return None
     begins = whole.index(rows[0])

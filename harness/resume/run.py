@@ -55,7 +55,7 @@ class KillReport:
     resumed_from: int | None
     """The update after which the script went on; None where it began anew."""
     kind: str
-    """Where in the loop it was."""
+    """Kind of place in the loop at which the script was killed."""
     lost: tuple[str, ...] = ()
     """What was lost, by the ids of the losses."""
     besides: bool = False
@@ -79,13 +79,13 @@ class ResumeReport(Report):
     kills: list[KillReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     updates: int = 0
-    """That the script makes uninterrupted."""
+    """Number of updates that the uninterrupted script makes."""
     checkpoints: int = 0
     """Files with trained weights that it writes before its last update."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of one uninterrupted start, and of all."""
+    """Seconds of one uninterrupted start, and of all starts."""
     operations: int = 0
-    """On files, in the saves that were gone through with every_event."""
+    """Number of file operations in the saves that were gone through with every_event."""
     same: int = 0
     """Moments after which the folder held what it had held at another one, which was tried."""
 

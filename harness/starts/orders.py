@@ -26,13 +26,13 @@ class KillPoint:
 
 @dataclass(frozen=True)
 class Watched:
-    """Which file operations are kept with the folder as it lies before each."""
+    """File operations to keep, each with the folder as it lies before it."""
 
     store: str
     at: tuple[int, ...]
-    """Those that are made after so many updates."""
+    """Numbers of updates after which file operations are kept."""
     ends: tuple[int, ...] = ()
-    """After so many updates the folder alone is kept, as it lies before the next one."""
+    """Numbers of updates after which the folder alone is kept, as it lies before the next update."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Keep:
 @dataclass(frozen=True)
 class Orders:
     folder: str
-    """Where the journals of its processes are written, and their numbers."""
+    """Folder for the journals of its processes, and their numbers."""
     script: str
     arguments: tuple[str, ...] = ()
     module: bool = False
@@ -96,7 +96,7 @@ class Orders:
         return cls(**{**found, **made})
 
     def journal(self, rank: int, restarts: int = 0) -> Path:
-        """Of a rank, after so many restarts by its launcher."""
+        """Journal of a rank, after so many restarts by its launcher."""
         return Path(self.folder, f"journal-{rank}{f'-{restarts}' * bool(restarts)}.jsonl")
 
     def pid_file(self, rank: int) -> Path:

@@ -39,7 +39,7 @@ ABOUT = "about.json"
 """What a kept start has beside its journals."""
 
 SHARE_OF_MEMORY = 0.8
-"""Of the memory that is free, what starts beside each other may take."""
+"""Share of the free memory that starts beside each other may take."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,15 @@ class Command:
 @dataclass(frozen=True)
 class Start:
     journals: list[Journal]
-    """Of each process."""
+    """Journal of each process."""
     seconds: float
     said: str
     """The end of what it printed to stderr."""
     timed_out: bool = False
     fingerprint: dict[str, Any] = field(default_factory=dict)
-    """Of the machine, where there are several."""
+    """Fingerprint of the machine, where there are several."""
     restarted: list[Journal] = field(default_factory=list)
-    """Of each process after its launcher has started all again by itself."""
+    """Journal of each process after its launcher has restarted all of them."""
 
     @classmethod
     def read(cls, folder: Path, processes: int, *, until: float | None = None) -> Start:

@@ -28,7 +28,7 @@ class Majority:
 
 
 def majority(tried: Tried) -> Majority | str:
-    """Of the evaluated rows; why the script's score cannot be held beside it, where it cannot."""
+    """Majority class of the evaluated rows; or why the script's score cannot be compared with it."""
     counts = [each.labels for each in tried.evaluated if len(each.labels) > 1]
     if not counts:
         return "no evaluation over a DataLoader has labels of classes"

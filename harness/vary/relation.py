@@ -38,7 +38,7 @@ class Outcome:
 
     result: Result
     why: str = ""
-    """Of one that did not apply, why; of one that held, what was seen all the same."""
+    """Reason why the relation did not apply; for one that held, what was seen all the same."""
     expected: str = ""
     observed: str = ""
     where: str | None = None
@@ -68,7 +68,7 @@ class Tried:
     script: str
     arguments: tuple[str, ...]
     first: Run
-    """As the script is."""
+    """Run of the script as it is."""
     again: Run
     """The same once more."""
     text: str = ""
@@ -85,7 +85,7 @@ class Tried:
 
     @property
     def rows(self) -> int:
-        """Of the largest evaluation."""
+        """Rows of the largest evaluation."""
         return max((each.rows for each in self.evaluated), default=0)
 
     def differs_from_itself(self) -> str | None:

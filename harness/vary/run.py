@@ -63,7 +63,7 @@ class VaryReport(Report):
     kind: ClassVar[str] = "vary"
     script: str
     updates: int = 0
-    """That the script makes as it is, its training passes shortened."""
+    """Number of updates that the unchanged script makes, its training passes shortened."""
     shortened: bool = False
     relations: list[RelationReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -72,7 +72,7 @@ class VaryReport(Report):
     notes: list[str] = field(default_factory=list)
     starts: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of one start as the script is, and of all."""
+    """Seconds of one start of the unchanged script, and of all starts."""
 
     @property
     def failed(self) -> bool:

@@ -5,7 +5,7 @@ from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, l
 from harness.watch.facts.formulas import RATES
 
 SHARE = 0.1
-"""Of the labels that became others, with which any score of theirs is another."""
+"""Share of changed labels from which on a score of these rows must change."""
 
 
 class OfHeldOutRows(Relation):
@@ -51,7 +51,7 @@ class OfHeldOutRows(Relation):
             return lacks("the model's outputs fit the exchanged labels as well; perhaps they are the same for all rows")
         series = max(scores.values(), key=lambda each: (each.said[-1].kind in RATES, each.said[-1].at))
         return broken(
-            f"another {series.name} with other labels on {account.exchanged} of {account.labels} held-out rows",
+            f"a different {series.name} with other labels on {account.exchanged} of {account.labels} held-out rows",
             f"the same, {series.said[-1].value:g}, as all numbers are",
             series.where,
         )
