@@ -91,7 +91,7 @@ class Baseline(Stored):
     inputs: dict[str, str]
     """What data and checkpoint hold, as SHA-256."""
     rows: int = Field(ge=1)
-    """Of the validation set: the metrics are told apart by steps of one row."""
+    """Rows of the validation set: the metrics are told apart by steps of one row."""
     lr: list[Finite] | None = None
     """The learning rate of every update, which all seeds share; None in files of before it was kept."""
     runs: list[SeedRun] = Field(min_length=1)
@@ -219,7 +219,8 @@ def seed_run(record: RunRecord) -> SeedRun:
 
 
 def _shown(norms: Sequence[float], updates: int) -> list[float] | None:
-    """As many digits as a chart shows; None where a norm is missing, or infinite as before a scaler leaves it out."""
+    """Norms with as many digits as a chart shows; None where a norm is missing, or infinite as before a scaler leaves
+    it out."""
     whole = len(norms) == updates and all(map(math.isfinite, norms))
     return [float(f"{norm:.4g}") for norm in norms] if whole else None
 

@@ -305,11 +305,11 @@ class _Given:
     where: str | None
     shape: str
     width: int | None
-    """Of two-dimensional inputs."""
+    """Width of two-dimensional inputs."""
     arguments: list[str] = field(default_factory=list)
     """All that has dimensions, and what is within lists."""
     scale: tuple[int, float, float] | None = None
-    """Of real inputs: how many numbers, and what they and their squares add up to."""
+    """Count, sum and sum of squares of the numbers of real inputs."""
     tokens: list[bytes] = field(default_factory=list)
     hidden: int = 0
 
@@ -336,12 +336,12 @@ class _RowsGiven:
     targets: int = 0
     """Rows whose targets are known."""
     widths: list[int] = field(default_factory=list)
-    """Of two-dimensional inputs: the smallest and the largest."""
+    """Smallest and largest width of two-dimensional inputs."""
     arguments: set[str] = field(default_factory=set)
     asked: int = 0
     """What tells the rows of the calls without an update: a sum, in no order."""
     scales: dict[str, _Scale] = field(default_factory=dict)
-    """Of real inputs, those that were trained on and the others."""
+    """Scales of real inputs, of the rows that were trained on and of the others."""
     too_many: bool = False
 
 
