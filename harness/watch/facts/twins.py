@@ -39,7 +39,7 @@ class Refused(Exception):
 
 
 class SpreadOverProcesses(Refused):
-    """Of a model in several processes: in each run of several, so that nothing needs to be said of it."""
+    """Raised for a model in several processes: in each run of several, so that nothing needs to be said of it."""
 
 
 class probing:  # noqa: N801 - read as what is done within it
