@@ -195,7 +195,7 @@ class _Evaluation:
     bases: list[int | None] = field(default_factory=list)
     """Where there is no loader, of which tensor each of the first batches is a part."""
     alone: list[Part] = field(default_factory=list)
-    """Those first batches, each alone."""
+    """Sums of the first batches, each alone."""
     twice: bool = False
     """Whether a batch was given to the model again."""
     tally: Tally | None = None

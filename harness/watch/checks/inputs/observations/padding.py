@@ -36,7 +36,7 @@ class LeftPadded(Fact):
     needs = "language model with rows padded on the left"
     rows: int
     padded: int
-    """Of the rows."""
+    """Rows that are padded."""
     differs: bool = False
     """Whether a copy gives other logits, if positions begin at 0 with the text; where it is given none."""
 

@@ -181,7 +181,7 @@ class _Placeless:
     def __init__(self, model: nn.Module, tokens: torch.Tensor, time: int) -> None:
         rows, length = tokens.shape[1 - time], tokens.shape[time]
         self._lengths = {length, length - 1}
-        """That of the tokens, and of what goes in where the model divides them into that and its targets."""
+        """Length of the tokens, and of what goes in where the model divides them into that and its targets."""
         self._alls = {rows * each for each in self._lengths}
         self._seen: list[torch.Tensor] = []
         for module in model.modules():

@@ -17,7 +17,7 @@ class DocumentsPacked(Fact):
 
     needs = "rows of several documents with position ids of their own"
     place: int
-    """Of the first token of the second document."""
+    """Place of the first token of the second document."""
     they_see: bool
     """Whether the logits of the second changed."""
     masked: bool = False

@@ -93,7 +93,7 @@ class Replayed(Fact):
     of_run = True
     replay: EvaluationReplay = EvaluationReplay()
     compared: Collection[str] = ()
-    """With what it was called whose logits could be compared."""
+    """Ways of calling it that gave logits that could be compared."""
 
 
 class DropoutInEvalMode(Fact):
@@ -245,9 +245,9 @@ class _Asked:
         self.args, self.kwargs = detached(event.args), dict(detached(event.kwargs))
         self.precise = all(p.element_size() >= 4 for p in self.model.parameters())
         self.called: set[str] = set()
-        """With what it could be called."""
+        """Ways in which it could be called."""
         self.compared: set[str] = set()
-        """Of that, what gave logits that could be compared."""
+        """Ways that gave logits that could be compared."""
         self.refused: dict[str, str] = {}
         """What it raised, by what it was called with."""
 

@@ -36,7 +36,7 @@ class CarriedStates(Recogniser):
         self._backward = 0
         """The latest backward pass of batches that are kept after their pass."""
         self._before: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], set[bytes], set[bytes]]] = WeakKeyDictionary()
-        """Of each model's latest forward: the batch that it was of, what it said, and what the model kept."""
+        """Batch of each model's latest forward, what it said, and what the model kept."""
 
     def on_backward(self, event: Backward) -> None:
         if event.batch is not None and event.batch.of.over:
