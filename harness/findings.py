@@ -288,7 +288,7 @@ class CheckResult(CheckOutcome):
 
 
 SCHEMA = 3
-"""Of reports, as ``--json`` has them. Keys may be added without another number."""
+"""Schema of reports, as ``--json`` has them. Keys may be added without another number."""
 
 
 Value = TypeVar("Value")
@@ -313,7 +313,7 @@ class Report:
     kind: ClassVar[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """In the form of ``--json``."""
+        """Report in the form of ``--json``."""
         return {"schema": SCHEMA, "kind": self.kind} | told(self)
 
 

@@ -75,7 +75,7 @@ class Recipe:
 
     batch_size: int = 8
     shuffle: bool = True
-    """Of the training data; the validation data is never shuffled."""
+    """Whether the training data is shuffled; the validation data is never."""
 
     lr: float = 5e-5
     schedule: str = "linear"
@@ -184,7 +184,7 @@ class Recipe:
         return replace(self, **changes)
 
     def as_dict(self) -> dict[str, Any]:
-        """As records and baselines keep it: ``metrics`` only where they are not the documented ones.
+        """Recipe as records and baselines keep it: ``metrics`` only where they are not the documented ones.
 
         Schema 1 is older than that field; the records of documented recipes have no other keys than ever.
         """

@@ -244,7 +244,7 @@ class RowsOfEvaluations(Recogniser):
             self._tell_of_known_again()
 
     def _tell_of_known_again(self) -> None:
-        """Tell of rows that are told apart by what the model was given, where some of them were trained on, and not all.
+        """Tell of rows, told apart by what the model was given, of which some were trained on, and not all.
 
         Where all were, or all that were trained on are among them, it may be meant: a training accuracy, or one of the
         whole dataset.
