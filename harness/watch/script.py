@@ -237,15 +237,15 @@ def _outcome(script: str, session: Session, crashed: str | None, ignored: Collec
         report.notes += _hints(script, crashed)
     if crashed is not None and report.shortened:
         report.notes.append(
-            "long passes over a DataLoader were shortened, while its len() stayed what it is; if the script does not "
-            "end like this by itself, try --full"
+            "long passes over a DataLoader were shortened, but its len() is still that of a whole pass; if the script "
+            "does not end like this by itself, try --full"
         )
     if session.trained or crashed is not None or session.broken is not None:
         return report
     why = without_updates(script, session)
     if why is not None and not report.findings:
         raise CannotTry(why)
-    report.notes.append(why or "no optimizer made a step: what is said is about the calls of the model alone")
+    report.notes.append(why or "no optimizer made a step, so only the calls of the model were checked")
     return report
 
 

@@ -7,7 +7,7 @@ from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, l
 
 
 class OnAnEarlierRun(Relation):
-    """A second run in the folder that the first one left is another training.
+    """A second run in the folder that the first one left trains differently.
 
     ## Why is this a bug?
     What the first run left decides what the second one does: a cache of rows that were prepared with other settings, a

@@ -5,7 +5,7 @@ from harness.vary.relation import Outcome, Relation, Tried, Way, broken, lacks, 
 
 
 class OnBeingEvaluated(Relation):
-    """A training is another because its model was evaluated: it has learned something from the held-out rows.
+    """Evaluating the model changes its training: it has learned something from the held-out rows.
 
     ## Why is this a bug?
     An evaluation looks, and changes nothing. Where a second call of the model in it changes the training that follows,

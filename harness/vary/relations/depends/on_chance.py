@@ -5,7 +5,7 @@ from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, l
 
 
 class OnChance(Relation):
-    """A model that is evaluated says something else for the same rows when it is asked again.
+    """An evaluated model gives different outputs for the same rows when it is called again.
 
     ## Why is this a bug?
     The number that the script reports is one of many that it might have reported. Dropout that goes on in an

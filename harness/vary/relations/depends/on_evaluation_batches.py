@@ -6,7 +6,7 @@ from harness.vary.relation import Outcome, Relation, Tried, Way, lacks
 
 
 class OnEvaluationBatches(Relation):
-    """With batches of another size, an evaluation of the same model on the same rows reports another number.
+    """With batches of a different size, an evaluation of the same model on the same rows reports a different number.
 
     ## Why is this a bug?
     The batch size of an evaluation decides how fast it is, and nothing else. Where the reported number follows it, the

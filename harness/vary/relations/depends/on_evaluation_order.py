@@ -5,7 +5,7 @@ from harness.vary.relation import Outcome, Relation, Tried, Way, lacks
 
 
 class OnEvaluationOrder(Relation):
-    """An evaluation that shuffles its rows reports another number when they come in another order.
+    """An evaluation that shuffles its rows reports a different number when they come in a different order.
 
     ## Why is this a bug?
     A metric over all rows does not know their order. Where it does, rows are compared with the labels of others:

@@ -7,7 +7,7 @@ from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, l
 
 
 class OnWorkers(Relation):
-    """With another number of DataLoader workers, other rows are trained with, or rows come twice.
+    """With a different number of DataLoader workers, the script trains on different rows, or rows come twice.
 
     ## Why is this a bug?
     Workers fetch rows faster, and decide nothing. A stream that does not divide itself among its workers gives each row

@@ -9,7 +9,7 @@ SHARE = 0.1
 
 
 class OfHeldOutRows(Relation):
-    """With other labels on the held-out rows, every number that the script reports is the same.
+    """With different labels on the held-out rows, every number that the script reports stays the same.
 
     ## Why is this a bug?
     A score says how well a model's answers fit the labels. With labels of other rows it must fall. Where it does not,

@@ -12,7 +12,7 @@ OTHER = "4242"
 
 
 class OfTheSeed(Relation):
-    """With another seed among its arguments, the script trains exactly the same.
+    """With a different seed among its arguments, the script trains exactly as before.
 
     ## Why is this a bug?
     A seed that is an argument is there to be changed: to see by how much results vary, or to average over runs. Where

@@ -12,7 +12,7 @@ SHARE_LEFT = 0.9
 
 
 class OfTrainingLabels(Relation):
-    """A model that was trained on the labels of other rows scores nearly as well as with its own.
+    """A model that was trained on the labels of other rows scores nearly as well as one trained on the right labels.
 
     ## Why is this a bug?
     Labels of other rows teach nothing but how frequent each class is. A model that still scores well has its score from
