@@ -91,7 +91,7 @@ class Fault:
     package: ClassVar[str]
     """Where the faults of its kind are."""
     family: ClassVar[str | None] = None
-    """That of its kind; None where the packages are the families."""
+    """Family of its kind; None where the packages are the families."""
     id: ClassVar[str]
     severity: ClassVar[Severity] = "error"
     """An error changes what the training comes to; a warning may be meant, or costs no more than time and memory."""

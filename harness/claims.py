@@ -91,7 +91,7 @@ class WithoutClaim:
 
     why: str
     words: tuple[str, ...]
-    """Of each passage: some of its words, "…" for what is left out."""
+    """Some words of each passage, "…" for what is left out."""
     documents: tuple[str, ...] = ALL
     kind: Literal["sentence", "code", "comment", "output"] | None = None
     """What the passages are; None for any."""

@@ -305,7 +305,7 @@ FACTS = {
         "keyword for splitting batches (Accelerator)", "split_batches", lambda: next(iter(split_batches(True)))
     ),
 }
-"""By id: what the documents' code relies on, and what the versions have."""
+"""Facts by id: what the documents' code relies on, and what the versions have."""
 
 
 def facts() -> dict[str, str]:

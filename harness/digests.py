@@ -24,7 +24,7 @@ DEEPEST = 12
 
 
 def digest(tensor: torch.Tensor) -> str:
-    """Of type, shape and bits; of a sparse or nested tensor of what it prints as."""
+    """Digest of a tensor's type, shape and bits; of a sparse or nested tensor of what it prints as."""
     if not is_dense(tensor):
         return xxhash.xxh3_64_hexdigest(repr(tensor).encode())
     array = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)

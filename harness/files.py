@@ -19,7 +19,7 @@ from harness.errors import CannotTry
 Model = TypeVar("Model", bound=BaseModel)
 
 LOCK = ".lock"
-"""In a folder that somebody is writing to."""
+"""Name of a file in a folder that somebody is writing to."""
 
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".hg", "__pycache__", ".venv", "venv", ".tox", ".nox", "node_modules", ".mypy_cache", ".pytest_cache"

@@ -288,7 +288,7 @@ class CheckResult(CheckOutcome):
 
 
 SCHEMA = 3
-"""Of reports, as ``--json`` has them. Keys may be added without another number."""
+"""Schema of reports, as ``--json`` has them. Keys may be added without another number."""
 
 
 Value = TypeVar("Value")
@@ -313,7 +313,7 @@ class Report:
     kind: ClassVar[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """In the form of ``--json``."""
+        """Report in the form of ``--json``."""
         return {"schema": SCHEMA, "kind": self.kind} | told(self)
 
 
@@ -362,7 +362,7 @@ class Isolation:
 
     def _problems(self) -> Iterator[str]:
         if self.not_put_back:
-            yield f"  not put back: {'; '.join(self.not_put_back)}; harness doctor says what to do"
+            yield f"  not put back: {'; '.join(self.not_put_back)}; see harness doctor"
         if self.changed and self.kind == "directory":
             by = f"perhaps by {few(self.programs, MOST_FILES)}, which it started" if self.programs else "unseen"
             yield f"  changed, {by}: {few(self.changed, MOST_FILES)}; it is not as it was before the script ran"

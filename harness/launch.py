@@ -54,7 +54,7 @@ WAITS = "HARNESS_WAITS"
 """The environment variable that says so to the ranks."""
 
 LAST_LINES = 12
-"""Of what a failed rank wrote."""
+"""Last lines that are shown of what a failed rank wrote."""
 
 WANTED = re.compile(
     r"environment variable (RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected"

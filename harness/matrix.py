@@ -66,13 +66,13 @@ class Row(StrictModel):
     subject: str
     """The id of a library's fact or of a check, the name of a difference, the hash of a piece of code."""
     loop: str | None = None
-    """Of a check: the loop, with the number of processes, whose runs the cells are of."""
+    """Loop of a check, with the number of processes, whose runs the cells are of."""
     summary: str
     """What a reader knows it by; of a check the sentence of the claim or invariant that it stands for."""
     documented: str | None = None
     """What the documents have: a fact's value, that of the loop by hand, the document and number of each block."""
     cells: dict[str, Cell] = Field(default_factory=dict)
-    """By column; none where no record is about it."""
+    """Cells by column; none where no record is about it."""
 
     def cell(self, column: str) -> Cell:
         return self.cells.get(column, Cell(outcome="not tried"))

@@ -122,8 +122,8 @@ class Log:
         except OSError as error:
             kept.unlink(missing_ok=True)
             raise CannotKeep(
-                f"the script is about to change {path} ({size:,} bytes), which cannot be kept in {self.folder} "
-                f"({error.strerror}) to be put back"
+                f"the script is about to change {path} ({size:,} bytes), and no copy to restore it from "
+                f"could be kept in {self.folder} ({error.strerror})"
             ) from error
         return name
 

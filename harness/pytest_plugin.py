@@ -55,10 +55,10 @@ SHORT_OPTION = "--recipe"
 PYPROJECT = "pyproject.toml"
 
 FIRST_RUNS = pytest.StashKey[dict[str, Any]]()
-"""By training, what it did by its own command, where other ways are held to it."""
+"""Training to what it did by its own command, where other ways are held to it."""
 
 VERDICTS = pytest.StashKey[dict[str, Any]]()
-"""By training, how it compares with its baseline, or why it could not be compared."""
+"""Training to how it compares with its baseline, or why it could not be compared."""
 
 RECORDS = pytest.StashKey[dict[str, None]]()
 """The files of the runs that were made in this process, or in a worker of it, each once."""

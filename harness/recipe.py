@@ -75,7 +75,7 @@ class Recipe:
 
     batch_size: int = 8
     shuffle: bool = True
-    """Of the training data; the validation data is never shuffled."""
+    """Whether the training data is shuffled; the validation data is never."""
 
     lr: float = 5e-5
     schedule: str = "linear"
@@ -184,7 +184,7 @@ class Recipe:
         return replace(self, **changes)
 
     def as_dict(self) -> dict[str, Any]:
-        """As records and baselines keep it: ``metrics`` only where they are not the documented ones.
+        """Recipe as records and baselines keep it: ``metrics`` only where they are not the documented ones.
 
         Schema 1 is older than that field; the records of documented recipes have no other keys than ever.
         """
@@ -265,11 +265,9 @@ def load_recipe(spec: str) -> Recipe:
         raise CannotTry(f"recipe file {path} could not be run: {type(error).__name__}: {error}") from error
     found = getattr(module, name, None)
     if not isinstance(found, Recipe):
+        other = f": it is a {type(found).__name__}, not a harness.recipe.Recipe" if hasattr(module, name) else ""
         recipes = [key for key, value in vars(module).items() if isinstance(value, Recipe)]
-        raise CannotTry(
-            f"{path} has no recipe {name!r}: expected an instance of harness.recipe.Recipe, found {found!r}; "
-            f"recipes in that file: {', '.join(recipes) or 'none'}"
-        )
+        raise CannotTry(f"{path} has no recipe {name!r}{other}; recipes in that file: {', '.join(recipes) or 'none'}")
     return found
 
 

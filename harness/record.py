@@ -26,7 +26,7 @@ SCHEMA: Literal[1] = 1
 FILE_NAME = "run.json"
 
 FINDING_KEYS = ("check", "severity", "update", "where", "message", "expected", "observed", "hint")
-"""In the order in which schema 1 has them."""
+"""Keys of a finding in the order in which schema 1 has them."""
 
 FindingInOrder = Annotated[
     Finding, PlainSerializer(lambda finding: {name: getattr(finding, name) for name in FINDING_KEYS})
@@ -62,7 +62,7 @@ class Provenance(StrictModel):
     """Which code ran, and how it was called."""
 
     commit: str | None = None
-    """Of the checkout that the harness runs from; None where it is installed from a package."""
+    """Commit of the checkout that the harness runs from; None where it is installed from a package."""
     dirty: bool | None = None
     """Whether that checkout had changes."""
     command: str = ""
@@ -90,18 +90,18 @@ class TensorDigests(StrictModel):
     weights: dict[str, str]
     """Parameters and buffers before the step."""
     gradients: dict[str, str]
-    """As the step used them."""
+    """Gradients as the step used them."""
 
 
 class Digests(StrictModel):
     """What tells where two runs part, without their tensors."""
 
     rows: list[str]
-    """Of each update, what each of its rows holds without padding, in the batch's order: eight digits, by a space."""
+    """Digests of what each row of each update holds without padding, in the batch's order: eight digits, by a space."""
     random: list[str]
-    """Of each update, the state of torch's random number generators at its step."""
+    """State of torch's random number generators at the step of each update."""
     tensors: list[TensorDigests]
-    """Of the updates 1, 2, 4, 8 and so on."""
+    """Tensors of the updates 1, 2, 4, 8 and so on."""
 
 
 BlockOutcome = Literal["runs", "deprecated", "fails", "not applicable"]
@@ -130,7 +130,7 @@ class BlockRecord(StrictModel):
     prints: str | None = None
     """What it printed, where that is not what the document shows."""
     cell: int | None = None
-    """Of a notebook, counted from 1."""
+    """Number of its cell in a notebook, counted from 1."""
     same_as: str | None = None
     """The document and number of the block that was executed, where this is a copy of it after the same blocks."""
     seconds: float | None = None
@@ -223,7 +223,7 @@ class RunRecord(StrictModel):
     """How many rows each split had."""
     provenance: Provenance = Provenance()
     comparison: list[Verdict] = Field(default_factory=list)
-    """With the baseline; empty where there is none, or the run was not compared."""
+    """Comparison with the baseline; empty where there is none, or the run was not compared."""
     weights: Weights | None = None
     """The checksum of the fine-tuned parameters; None of a run that did not make all updates."""
     digests: Digests | None = None
@@ -242,7 +242,7 @@ class RunRecord(StrictModel):
 
     @property
     def all_findings(self) -> list[Finding]:
-        """Of the checks, and of the comparison with the baseline."""
+        """Findings of the checks, and of the comparison with the baseline."""
         return [*self.findings, *(finding for verdict in self.comparison for finding in verdict.findings)]
 
     @property

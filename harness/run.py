@@ -158,7 +158,8 @@ def _in_processes(request: RunRequest, timeout: float) -> RunRecord:
 
 
 def _remove_if_nothing_was_measured(output: Path | None) -> None:
-    """Of a rank that was ended because another failed, which is an interrupt to it: a record with updates is kept."""
+    """Remove the record of a rank that was ended because another failed, which is an interrupt to it: a record with
+    updates is kept."""
     if output is not None and (output / FILE_NAME).exists() and not RunRecord.read(output).updates:
         (output / FILE_NAME).unlink()
 

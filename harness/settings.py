@@ -127,7 +127,7 @@ def reload(script: Path | None, wanted: bool = True) -> Reload:
     module, _, function = said.partition(":") if isinstance(said, str) else ("", "", "")
     if not isinstance(said, str) or not all(part.isidentifier() for part in (*module.split("."), function)):
         raise CannotTry(
-            f"{file}: reload of [tool.harness] is no function; found {said!r}; "
+            f"{file}: reload of [tool.harness] must name a function; found {said!r}; "
             'write "module:function", which is given a path and returns the model, or false'
         )
     return Reload(wanted, said, str(file.parent))
@@ -142,7 +142,7 @@ def scripts() -> tuple[Path, list[list[str]]]:
     file, table = _table(Path.cwd())
     listed = table.get("scripts", [])
     if not isinstance(listed, list) or not all(isinstance(each, str) and each.strip() for each in listed):
-        raise CannotTry(f"{file}: scripts of [tool.harness] is no list of scripts; found {listed!r}")
+        raise CannotTry(f"{file}: scripts of [tool.harness] must be a list of scripts; found {listed!r}")
     if not listed:
         raise CannotTry(
             "no SCRIPT is given, and no pyproject.toml here or above names any; "
@@ -206,7 +206,7 @@ def _command(file: Path, line: str, of: str = "scripts of [tool.harness]") -> li
         raise CannotTry(f"{file}: {of}: {line!r} cannot be read: {error}") from error
     if words[0].startswith("-") and (words[0] != "-m" or len(words) < 2):
         raise CannotTry(
-            f"{file}: {of}: {line!r} begins with an option; write SCRIPT or -m MODULE, and its arguments behind it"
+            f"{file}: {of}: {line!r} begins with an option; write SCRIPT or -m MODULE first, then its arguments"
         )
     return words
 
@@ -229,7 +229,7 @@ def _table(folder: Path) -> tuple[Path, dict[str, object]]:
 
 def _check_keys(file: Path, table: object) -> None:
     if not isinstance(table, dict):
-        raise CannotTry(f"{file}: tool.harness is no table; write [tool.harness] with {', '.join(KEYS)}")
+        raise CannotTry(f"{file}: tool.harness must be a table; write [tool.harness] with {', '.join(KEYS)}")
     for key in table:
         if key not in KEYS:
             close = difflib.get_close_matches(key, KEYS, n=1)
@@ -240,7 +240,7 @@ def _check_keys(file: Path, table: object) -> None:
 def _ids(file: Path, key: str, table: dict[str, object]) -> set[str]:
     names = table.get(key, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise CannotTry(f"{file}: {key} of [tool.harness] is no list of checks; found {names!r}")
+        raise CannotTry(f"{file}: {key} of [tool.harness] must be a list of checks; found {names!r}")
     known = catalogue.checks()  # if they cannot be imported, it is no fault of the file
     try:
         catalogue.resolve(names, known)

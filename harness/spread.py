@@ -156,7 +156,7 @@ def _packed(folder: Path) -> bytes:
 
 @contextmanager
 def _unpacked(folder: str, packed: bytes | None) -> Iterator[None]:
-    """In a copy of the folder, or in the folder itself where this node has it and nothing was sent."""
+    """Enter a copy of the folder, or the folder itself where this node has it and nothing was sent."""
     if packed is None:
         with working_in(Path(folder)) if os.path.isdir(folder) else nullcontext():
             yield

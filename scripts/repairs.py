@@ -80,7 +80,7 @@ def _fixed(server: Server, script: str, text: str) -> tuple[dict[str, Any] | str
         done = server.run(folder, script, "data", str(CHECKPOINT), program="tests.repairs.forked", limit=LIMIT)
         file = folder / RESULT
         if not file.exists():
-            return (done.stderr.strip().splitlines() or ["it ended without a word"])[-1], text
+            return (done.stderr.strip().splitlines() or ["it ended without a message"])[-1], text
         return json.loads(file.read_text(encoding="utf-8")), (folder / script).read_text(encoding="utf-8")
 
 

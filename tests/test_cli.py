@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -162,9 +164,46 @@ def test_help_names_every_exit_status(invoke: Invoke) -> None:
 
 @pytest.mark.parametrize("group", [(), ("baseline",)])
 def test_help_cuts_no_summary(invoke: Invoke, group: tuple[str, ...]) -> None:
-    summaries = invoke(*group, "--help").stdout.partition("Commands:\n")[2].splitlines()
+    commands = invoke(*group, "--help").stdout.partition("  -h, --help  Show this message and exit.\n")[2]
+    summaries = re.findall(r"^  .+$", commands, re.MULTILINE)
     assert len(summaries) >= 4
     assert [line for line in summaries if not line.endswith(".") or line.endswith("..")] == []
+
+
+def test_help_shows_every_command_in_a_group(invoke: Invoke) -> None:
+    says = invoke("--help").stdout
+    assert sorted(re.findall(r"^  (\w+)  +\w", says.partition("Your script:\n")[2], re.MULTILINE)) == sorted(
+        main.commands
+    )
+    headings = re.findall(r"^(\w.+):$", says, re.MULTILINE)
+    assert headings == ["Options", "Your script", "Pinned runs", "The documented run", "This machine"]
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command that has no commands of its own, with the words that call it."""
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    for name, each in command.commands.items():
+        yield from leaves(each, (*path, name))
+
+
+@pytest.mark.parametrize(
+    ("path", "command"), list(leaves(main)), ids=lambda given: " ".join(given) if isinstance(given, tuple) else ""
+)
+def test_help_ends_with_examples_that_can_be_called(
+    invoke: Invoke, path: tuple[str, ...], command: click.Command
+) -> None:
+    examples = invoke(*path, "--help").stdout.partition("\n  Examples:\n")[2].splitlines()
+    assert examples
+    for example in examples:
+        words = shlex.split(example)
+        assert words[: 1 + len(path)] == ["harness", *path]
+        command.make_context(words[0], words[1 + len(path) :])
+
+
+def test_check_shows_how_to_name_a_module(invoke: Invoke) -> None:
+    assert "harness check -m package.train" in invoke("check", "--help").stdout
 
 
 def test_a_summary_is_in_words(invoke: Invoke) -> None:

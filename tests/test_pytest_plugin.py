@@ -146,7 +146,7 @@ def test_bad_input_fails_in_one_test(project: pytest.Pytester) -> None:
     [
         ("huge", "unknown recipe 'huge': expected one of tiny, minilm, bert-base*"),
         ("nowhere.py:small", "recipe file nowhere.py not found"),
-        ("mine.py:smaller", "mine.py has no recipe 'smaller': expected *"),
+        ("mine.py:smaller", "mine.py has no recipe 'smaller'; recipes in that file: *"),
     ],
 )
 def test_a_recipe_that_cannot_be_loaded_is_one_usage_error(project: pytest.Pytester, recipe: str, message: str) -> None:

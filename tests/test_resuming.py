@@ -169,7 +169,7 @@ def test_an_interrupted_run_is_gone_on_with(
 @pytest.mark.parametrize(
     ("changes", "options", "message"),
     [
-        ({"seed": 7}, {}, r"has recipe.seed 42, and here it is 7: a run goes on with the same options"),
+        ({"seed": 7}, {}, r"has recipe.seed 42, and here it is 7: a run can be resumed only with the same options"),
         ({}, {"updates": 12}, r"has updates None, and here it is 12"),
     ],
 )
@@ -193,7 +193,9 @@ def test_other_versions_are_refused(small: Recipe, begun: Path, monkeypatch: pyt
 @pytest.mark.parametrize("content", [b"", b"no checkpoint", b"PK\x03\x04" + bytes(1000)])
 def test_a_damaged_file_is_refused(small: Recipe, begun: Path, content: bytes) -> None:
     (begun / CHECKPOINT).write_bytes(content)
-    with pytest.raises(CannotTry, match=rf"{CHECKPOINT} cannot be read \(.*\); remove it, and the run begins anew"):
+    with pytest.raises(
+        CannotTry, match=rf"{CHECKPOINT} cannot be read \(.*\); remove it to start the run from the beginning"
+    ):
         run_recipe(small, output=begun, resume=True)
 
 
@@ -238,5 +240,5 @@ def test_an_epoch_that_cannot_be_kept_costs_nothing_else(
 
     monkeypatch.setattr(torch, "save", full)
     assert told(run_recipe(small, output=tmp_path)) == told(RunRecord.read(whole))
-    assert "this epoch is not kept" in capfd.readouterr().err
+    assert "this epoch could not be saved" in capfd.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "run.json"]

@@ -66,9 +66,9 @@ def test_the_command_line_selects_anew_and_ignores_besides(script: Path) -> None
     [
         ('[tool.harness]\nignored = ["loss"]\n', "unknown key 'ignored'; did you mean ignore?"),
         ("[tool.harness]\nxyz = 1\n", "unknown key 'xyz'; the keys are select, ignore, scripts, reload"),
-        ('[tool.harness]\nignore = "loss"\n', "ignore of [tool.harness] is no list of checks; found 'loss'"),
+        ('[tool.harness]\nignore = "loss"\n', "ignore of [tool.harness] must be a list of checks; found 'loss'"),
         ('[tool.harness]\nignore = ["los"]\n', "there is no check los; did you mean loss?"),
-        ("[tool]\nharness = 1\n", "tool.harness is no table"),
+        ("[tool]\nharness = 1\n", "tool.harness must be a table"),
         ("[tool.harness\n", "cannot be read"),
     ],
 )
@@ -139,9 +139,9 @@ def test_the_scripts_are_those_of_the_nearest_table(script: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("listed", "message"),
     [
-        ('"train.py"', "scripts of [tool.harness] is no list of scripts; found 'train.py'"),
-        ('[""]', "is no list of scripts"),
-        ("[1]", "is no list of scripts"),
+        ('"train.py"', "scripts of [tool.harness] must be a list of scripts; found 'train.py'"),
+        ('[""]', "must be a list of scripts"),
+        ("[1]", "must be a list of scripts"),
         ("[]", 'write scripts = ["train.py"] below [tool.harness]'),
         ('["--full train.py"]', "'--full train.py' begins with an option"),
         ('["-m"]', "'-m' begins with an option"),

@@ -44,7 +44,7 @@ def start(command: list[str], folder: Path) -> int:
 
 
 def compared(whole: Path, again: Path) -> list[str]:
-    """In what the files with tensors differ that both have, and which of them one lacks."""
+    """Differences in the files with tensors that both have, and the files that one lacks."""
     files = [{str(path.relative_to(each)) for path in each.rglob("*") if path.is_file()} for each in (whole, again)]
     found = []
     for name in sorted(files[0] | files[1]):

@@ -20,7 +20,7 @@ from harness.record import Verdict
 LONGEST_VALUE = 200
 """Characters of a value that is shown."""
 NOT_COMPARED = ("full-training-harness", "python", "cpus")
-"""Of a fingerprint: no reason to expect other losses."""
+"""Fields of a fingerprint that give no reason to expect other losses."""
 
 ROWS = 2
 """How many rows of the validation set rounding may put on the other side of a decision. Measured: none."""
@@ -65,11 +65,10 @@ def relative(recorded: float, found: float) -> float:
 
 
 MEASURED = {"tiny": Band(floor=2.5e-6, level=50, power=3, ceiling=2e-3)}
-"""By recipe, in the plain loop: four times and more what whole runs of recorded seeds were apart on other CPUs and with
-other kernels (``tests/baseline/curves_elsewhere.json``): 3.7e-7 over the first 50 updates, 4.4e-6 over 200, and from
-400 on 4.2e-4 with one seed and 6.1e-5 with the others. Another seed is 0.06 apart at the first update; an update that
-changes nothing moves one of the next 60 losses by 5e-3 or more, up to update 1200 of 1377.
-"""
+"""Bands by recipe, in the plain loop: four times and more what whole runs of recorded seeds were apart on other CPUs
+and with other kernels (``tests/baseline/curves_elsewhere.json``): 3.7e-7 over the first 50 updates, 4.4e-6 over 200,
+and from 400 on 4.2e-4 with one seed and 6.1e-5 with the others. Another seed is 0.06 apart at the first update; an
+update that changes nothing moves one of the next 60 losses by 5e-3 or more, up to update 1200 of 1377."""
 
 EARLY = Band(floor=1e-3, level=1, power=0, ceiling=1e-3, updates=20)
 """For recipes whose rounding nobody measured: far more than rounding comes to in so few updates."""

@@ -64,7 +64,7 @@ OF_LOSSES = {
     "that of the evaluation before": "evaluation-before",
     "that of all # evaluations together": "all-evaluations",
 }
-"""Those that come with their exponential, too."""
+"""Formulas of losses whose exponential is reported, too."""
 
 OF_CLASSES = {
     "macro": "macro",
@@ -101,7 +101,7 @@ def _sentences() -> Iterator[tuple[str, str]]:
 
 
 FORMULAS = dict(_sentences())
-"""By the sentence of a formula as it was kept, its key."""
+"""Sentence of a formula as it was kept to the formula's key."""
 
 
 def fact_today(key: str, value: object) -> object:

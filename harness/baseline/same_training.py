@@ -18,7 +18,7 @@ from harness.findings import Report, strict
 from harness.settings import Training, Way
 
 ROUNDING = {"loss": (1e-3, 5e-4), "gradient_norm": (5e-2, 2.5e-2), UNCLIPPED: (5e-2, 2.5e-2)}
-"""By kind of number, how far apart two runs may be in float32, as a share: in any update, and in the mean over them. In
+"""Kind of number to how far apart two runs may be in float32, as a share: in any update, and in the mean over them. In
 TRL's runs in float32 losses were at most 1.9e-4 apart and norms 3.2e-2 (huggingface/trl#5844)."""
 
 HALF_PRECISION_FACTOR = 16.0
@@ -67,9 +67,9 @@ class WayReport:
     way: str
     apart: list[Apart] = field(default_factory=list)
     largest: dict[str, float] = field(default_factory=dict)
-    """By number, the largest distance over the updates, as a share."""
+    """Number to the largest distance over the updates, as a share."""
     updates: int = 0
-    """In which numbers were compared."""
+    """Updates in which numbers were compared."""
     not_judged: list[str] = field(default_factory=list)
     """What cannot be the same, and why."""
     hint: str | None = None

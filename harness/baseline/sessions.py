@@ -67,7 +67,7 @@ def record_seeds(
         candidate = candidate_of(folder, start)
         seeds = [run.seed for run in Baseline.read(candidate).runs] if candidate.exists() else []
         kept = f"{candidate} keeps the seeds {', '.join(map(str, sorted(seeds)))}" if seeds else "no seed was recorded"
-        raise CannotTry(f"interrupted; {kept}, and the same command goes on there") from None
+        raise CannotTry(f"interrupted; {kept}, and the same command continues there") from None
 
 
 def _train(recipe: Recipe, *, timeout: float) -> RunRecord:

@@ -91,7 +91,7 @@ class Baseline(Stored):
     inputs: dict[str, str]
     """What data and checkpoint hold, as SHA-256."""
     rows: int = Field(ge=1)
-    """Of the validation set: the metrics are told apart by steps of one row."""
+    """Rows of the validation set: the metrics are told apart by steps of one row."""
     lr: list[Finite] | None = None
     """The learning rate of every update, which all seeds share; None in files of before it was kept."""
     runs: list[SeedRun] = Field(min_length=1)
@@ -106,7 +106,7 @@ class Baseline(Stored):
                 raise ValueError(f"recipe.{key} is {number!r}; expected a whole number from {least} on")
         seeds = [run.seed for run in self.runs]
         if len(seeds) != len(set(seeds)):
-            raise ValueError("a seed is there twice")
+            raise ValueError("a seed occurs twice")
         if len({len(run.curve) for run in self.runs}) != 1 or not self.runs[0].curve:
             raise ValueError("the curves are empty, or not equally long")
         if len({frozenset(run.metrics) for run in self.runs}) != 1:
@@ -193,7 +193,7 @@ def seed_run(record: RunRecord) -> SeedRun:
     of_the_run = {check.check for check in record.checks if check.claim not in (RESULT.id, TRAINER_RESULT.id)}
     failed = sorted({each.check for each in record.findings if each.severity == "error" and each.check in of_the_run})
     if failed:
-        raise CannotTry(f"{what} found something ({', '.join(failed)}); mend that first")
+        raise CannotTry(f"{what} has findings ({', '.join(failed)}); fix them first")
     named = record.recipe.get("metrics", DOCUMENTED_METRICS)
     scores = [metric for metric in named if not is_module(metric)]
     if not set(scores) <= set(record.metrics) or (len(scores) == len(named) != len(record.metrics)):
@@ -219,7 +219,8 @@ def seed_run(record: RunRecord) -> SeedRun:
 
 
 def _shown(norms: Sequence[float], updates: int) -> list[float] | None:
-    """As many digits as a chart shows; None where a norm is missing, or infinite as before a scaler leaves it out."""
+    """Norms with as many digits as a chart shows; None where a norm is missing, or infinite as before a scaler leaves
+    it out."""
     whole = len(norms) == updates and all(map(math.isfinite, norms))
     return [float(f"{norm:.4g}") for norm in norms] if whole else None
 

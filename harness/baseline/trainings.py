@@ -25,16 +25,16 @@ from harness.starts.workdir import no_progress
 from harness.watch.scripts import run_apart
 
 OTHERWISE = {"PYTHONHASHSEED": "4711", "OMP_NUM_THREADS": "1"}
-"""In what a run is another that has to do the same."""
+"""Environment variables that a run has otherwise that must do the same."""
 
 ALL = "all"
-"""In the place of the sections that are accepted: those that differ."""
+"""Word in the place of the sections that are accepted: all that differ."""
 
 NUMBERS, NOISE = "numbers", "noise"
 """The sections behind those of the behaviour: what was measured, and how far apart runs of one script measure it."""
 
 VARIES = "(varies)"
-"""In the place of a fact that runs of one script do not agree in."""
+"""Value in the place of a fact in which runs of one script differ."""
 
 BEHAVIOUR_RTOL = 1e-3
 """How near two real numbers of the behaviour must be, as a share of the larger: another machine rounds otherwise."""
@@ -49,7 +49,7 @@ SLOW = 60.0
 """Seconds of a run above which a training is slow for a test."""
 
 SAME_MACHINE = ("python", "libraries", "device", "device_name", "cpu", "cpu_capability", "threads")
-"""Of the fingerprint, what must be equal for numbers to be compared bit for bit."""
+"""Fields of the fingerprint that must be equal for numbers to be compared bit for bit."""
 
 
 @dataclass
@@ -61,10 +61,10 @@ class StoredTraining:
     fingerprint: dict[str, Any]
     facts: dict[str, Any]
     says: dict[str, str] = field(default_factory=dict)
-    """By fact, what a person reads, which is in the file as a comment before the first fact of a line."""
+    """Fact to the line for people, which is in the file as a comment before the first fact of that line."""
     numbers: dict[str, list[float]] = field(default_factory=dict)
     noise: dict[str, list[float]] = field(default_factory=dict)
-    """By number, the largest and the mean distance between the recordings, as a share."""
+    """Number to the largest and the mean distance between the recordings, as a share."""
     accepted: list[str] = field(default_factory=list)
     """Why sections were changed."""
 
@@ -89,11 +89,11 @@ class TrainingVerdict:
 
     name: str
     changed: dict[str, list[Changed]] = field(default_factory=dict)
-    """By section, in causal order."""
+    """Section to what changed in it, in causal order."""
     says: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By section, the lines of the page that changed, as they were and as they are."""
+    """Section to the lines of the page that changed, as they were and as they are."""
     where: dict[str, str] = field(default_factory=dict)
-    """By section, the user's line."""
+    """Section to the user's line."""
     lane: str = ""
     """How numbers were compared, or why not."""
     findings: list[Finding] = field(default_factory=list)
@@ -255,11 +255,11 @@ def verdict(
             places = [line.where for line in now.lines if line.where and any(e.key in line.facts for e in of_it)]
             found.where |= {section: places[0]} if places else {}
     if found.changed:
-        found.lane = "numbers were not compared: the behaviour is another"
+        found.lane = "numbers were not compared, because the behaviour changed"
         return found
     device, here = stored.fingerprint.get("device"), machine.get("device")
     if device != here:
-        found.lane = f"numbers were not compared: they were recorded on {device}, and this is {here}"
+        found.lane = f"numbers were not compared: they were recorded on {device}, and this run used {here}"
         return found
     found.numbers_compared = True
     numbers, found.lane = _numbers(stored, now, same)
@@ -274,7 +274,7 @@ def said(finding: Finding) -> str:
 
 
 def says_of(run: Description) -> dict[str, str]:
-    """By fact, the line of the page that says it."""
+    """Fact to the line of the page that says it."""
     return {key: line.text for line in run.lines if line.text for key in line.facts}
 
 

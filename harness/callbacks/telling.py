@@ -73,7 +73,7 @@ TRACKERS: dict[str, Callable[[ModuleType, Finding], None]] = {
     "torch.utils.tensorboard": _tensorboard,
     "tensorboardX": _tensorboard,
 }
-"""By the name of the library."""
+"""Function that logs a finding, by the name of the library."""
 
 
 def _title(finding: Finding) -> str:

@@ -36,9 +36,33 @@ from harness.cli.options import CANNOT_TRY
 from harness.cli.output import said_what_was_lost, say
 from harness.errors import CannotTry
 
+GROUPS: dict[str, tuple[click.Command, ...]] = {
+    "Your script": (
+        check.check,
+        describe.describe,
+        tokens.tokens,
+        resume.resume,
+        compare.compare,
+        vary.vary,
+        explain.explain,
+        report.report,
+    ),
+    "Pinned runs": (baseline.baseline,),
+    "The documented run": (run.run, matrix.matrix, documents.documents, claims.claims),
+    "This machine": (doctor.doctor,),
+}
+"""Every command, under the heading that ``harness --help`` shows, in the order in which a user needs them."""
+
 
 class _Group(click.Group):
-    """Says :class:`CannotTry` in one sentence instead of a traceback."""
+    """The commands by group in the help, and :class:`CannotTry` as one sentence instead of a traceback."""
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self.commands))
+        for heading, commands in GROUPS.items():
+            rows = [(f"{command.name or '':{width}}", command.get_short_help_str(80)) for command in commands]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def invoke(self, context: click.Context) -> Any:
         with said_what_was_lost(CANNOT_TRY):
@@ -80,7 +104,7 @@ def extra_of(package: str) -> str | None:
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="harness")
 def main() -> None:
-    """Does the documented fine-tuning recipe hold here? Is your own training loop right? Does it survive a kill?
+    """Is your own training loop right? Does it survive a kill? Does the documented fine-tuning recipe hold here?
 
     Exit status: 0 nothing was found (or only warnings), 1 something was found, 2 the command could not run, 3 the
     checked script itself crashed.
@@ -114,20 +138,6 @@ def spin_briefly() -> None:
         os.environ["GOMP_SPINCOUNT"] = SPINS
 
 
-for command in (
-    run.run,
-    check.check,
-    describe.describe,
-    tokens.tokens,
-    resume.resume,
-    compare.compare,
-    vary.vary,
-    report.report,
-    doctor.doctor,
-    explain.explain,
-    baseline.baseline,
-    documents.documents,
-    matrix.matrix,
-    claims.claims,
-):
-    main.add_command(command)
+for commands in GROUPS.values():
+    for command in commands:
+        main.add_command(command)

@@ -16,6 +16,7 @@ from harness.cli.options import (
     baseline_folders,
     baselines_option,
     chosen_recipe,
+    examples,
     folder_of,
     interruptible,
     json_option,
@@ -102,7 +103,10 @@ def _compare_trainings(folder: Path, of_scripts: Sequence[Training], baselines: 
     return FOUND if report.failed else 0
 
 
-@baseline.command(short_help="Train seeds and add them to a candidate baseline.")
+@baseline.command(
+    short_help="Train seeds and add them to a candidate baseline.",
+    epilog=examples("harness baseline record --recipe tiny --seeds 3", "harness baseline record sft"),
+)
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @recipe_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="Number of seeds. [default: 1]")
@@ -159,7 +163,10 @@ def record(
         echo(next_lines(candidate, few=acceptable(folder, candidate), baselines=baselines))
 
 
-@baseline.command(short_help="Compare runs with their baseline.")
+@baseline.command(
+    short_help="Compare runs with their baseline.",
+    epilog=examples("harness baseline compare runs/mine", "harness baseline compare sft"),
+)
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="Train K seeds that are new to the baseline.")
 @recipe_options
@@ -233,7 +240,10 @@ def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float
     return records
 
 
-@baseline.command(short_help="Show baselines and candidates, and what they can detect.")
+@baseline.command(
+    short_help="Show baselines and candidates, and what they can detect.",
+    epilog=examples("harness baseline show", "harness baseline show sft"),
+)
 @click.argument("name", required=False)
 @json_option("Also write it to this file.")
 @baselines_option
@@ -270,7 +280,13 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
     sys.exit(FOUND if any(wrong for _, wrong, _ in told) else 0)
 
 
-@baseline.command(short_help="Make a candidate the baseline.")
+@baseline.command(
+    short_help="Make a candidate the baseline.",
+    epilog=examples(
+        'harness baseline accept tiny-plain-cpu --reason "new tokenizer"',
+        'harness baseline accept sft all --reason "two epochs"',
+    ),
+)
 @click.argument("name")
 @click.argument("sections", nargs=-1, metavar="[SECTION]...")
 @click.option("--reason", "--why", required=True, metavar="TEXT", help="Why you accept it; kept in the file.")
@@ -295,7 +311,7 @@ def accept(name: str, sections: tuple[str, ...], reason: str, baselines: Path | 
         say(f"accepted {', '.join(accepted)} of {path}: commit it with the change that it belongs to")
         return
     if sections:
-        raise click.UsageError(f"{name} is no training of [[tool.harness.training]], whose sections are accepted.")
+        raise click.UsageError(f"{name} is not a [[tool.harness.training]]; only those have sections to accept.")
     from harness.baseline.review import accept, changes
 
     folder, _ = baseline_folders(baselines)

@@ -21,6 +21,7 @@ from harness.cli.options import (
     FOUND,
     FileOptions,
     checks_option,
+    examples,
     file_options,
     format_option,
     in_processes,
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
 @click.command(
     short_help="Run a training script and name the silent bug in it.",
+    epilog=examples(
+        "harness check train.py --epochs 1", "harness check -m package.train", "harness check --fix train.py"
+    ),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @watch_options

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import FOUND, json_option
+from harness.cli.options import FOUND, examples, json_option
 from harness.cli.output import Output
 
 
-@click.command(short_help="Print the documents' claims, and the checks that stand for them.")
+@click.command(
+    short_help="Print the documents' claims, and the checks that stand for them.",
+    epilog=examples("harness claims", "harness claims --json claims.json"),
+)
 @click.option(
     "--documents",
     type=click.Path(path_type=Path, file_okay=False),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import FOUND, FileOptions, fresh_option, interruptible, json_option, quiet_option
+from harness.cli.options import FOUND, FileOptions, examples, fresh_option, interruptible, json_option, quiet_option
 from harness.cli.output import Output, say
 from harness.errors import CannotTry
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from harness.starts.workdir import Command
 
 
-@click.command(short_help="Name the first update in which two runs part, and why.")
+@click.command(
+    short_help="Name the first update in which two runs part, and why.",
+    epilog=examples("harness compare train.py train_new.py", 'harness compare train.py --args-b "--lr 1e-4"'),
+)
 @click.option("--args-a", default="", metavar="ARGS", help="Arguments for A.")
 @click.option(
     "--args-b", default="", metavar="ARGS", help="Arguments for B; with --processes, added in the N processes."
@@ -130,7 +133,10 @@ def _same_training(
     folder, known = trainings()
     training = next((each for each in known if each.name == a), None)
     if training is not None and not training.same_as:
-        raise CannotTry(f"training {a} has no same-as: write the arguments with which it has to be the same training")
+        raise CannotTry(
+            f"training {a} has no same-as: add the arguments under which it must be the same training to its "
+            '[[tool.harness.training]], such as same-as = ["--batch 2 --accumulate 4"]'
+        )
     return None if training is None else same_training(training, folder)
 
 

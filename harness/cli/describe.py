@@ -15,6 +15,7 @@ from harness.cli.options import (
     CANNOT_TRY,
     CRASHED,
     FileOptions,
+    examples,
     file_options,
     in_processes,
     json_option,
@@ -31,6 +32,7 @@ from harness.settings import WatchOptions
 
 @click.command(
     short_help="Run a training script and say on one page what it did.",
+    epilog=examples("harness describe train.py --epochs 1", "harness describe -m package.train"),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @watch_options

@@ -11,13 +11,16 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import CANNOT_TRY
+from harness.cli.options import CANNOT_TRY, examples
 from harness.cli.output import echo, say
 from harness.errors import CannotTry
 from harness.findings import count
 
 
-@click.command(short_help="Say how scripts are isolated here, and what is left.")
+@click.command(
+    short_help="Say how scripts are isolated here, and what is left.",
+    epilog=examples("harness doctor", "harness doctor --put-back"),
+)
 @click.option("--put-back", is_flag=True, help="Put back the files that a killed command left changed.")
 def doctor(put_back: bool) -> None:
     """Say which interpreter and libraries are used, how scripts are isolated here, and what a killed command left.
@@ -43,7 +46,7 @@ def doctor(put_back: bool) -> None:
         ]
         say(f"left changed  {', '.join(paths) or 'new files'}, by a command that was killed ({log.name})")
     if left:
-        say("              harness doctor --put-back makes them what they were")
+        say("              harness doctor --put-back restores them")
         sys.exit(CANNOT_TRY)
 
 

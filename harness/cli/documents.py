@@ -13,6 +13,7 @@ import click
 from harness.cli.options import (
     FOUND,
     chosen_recipe,
+    examples,
     format_option,
     interruptible,
     run_folder,
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from harness.record import DocumentsRecord
 
 
-@click.command(short_help="Run the code blocks of documents as they are printed.")
+@click.command(
+    short_help="Run the code blocks of documents as they are printed.",
+    epilog=examples("harness documents docs", "harness documents --diff docs/training.md"),
+)
 @click.argument("place", type=click.Path(path_type=Path), metavar="FOLDER|FILE")
 @source_options
 @click.option(

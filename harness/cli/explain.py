@@ -7,11 +7,14 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import complete_faults, json_option
+from harness.cli.options import complete_faults, examples, json_option
 from harness.cli.output import STDOUT, Output
 
 
-@click.command(short_help="Explain a finding: why it is a bug, and what to do.")
+@click.command(
+    short_help="Explain a finding: why it is a bug, and what to do.",
+    epilog=examples("harness explain gradients::not-cleared", "harness explain gradients"),
+)
 @click.argument("name", metavar="[ID|FAMILY]", required=False, shell_complete=complete_faults)
 @json_option("Also write it to this file.")
 def explain(name: str | None, json_file: Path | None) -> None:

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import FOUND, baseline_folders, baselines_option, format_option, json_option
+from harness.cli.options import FOUND, baseline_folders, baselines_option, examples, format_option, json_option
 from harness.cli.output import Format, Output, check_file
 
 
-@click.command(short_help="Lay run records of several library versions side by side.")
+@click.command(
+    short_help="Lay run records of several library versions side by side.",
+    epilog=examples("harness matrix runs", "harness matrix --all --markdown matrix.md runs"),
+)
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--all", "everything", is_flag=True, help="Also show the rows that are as documented on every version.")
 @click.option("--beside", is_flag=True, help="Also show the recorded versions that RUNS lack.")

@@ -26,6 +26,13 @@ FOUND, CANNOT_TRY, CRASHED = 1, 2, 3
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Command], Command]
 
+
+def examples(*commands: str) -> str:
+    """Example commands for the end of a command's help, one per line."""
+    # \b keeps click from joining the lines.
+    return "\n".join(("\b", "Examples:", *(f"  {command}" for command in commands)))
+
+
 SOURCE_OPTIONS = (
     click.option(
         "--recipe",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.report.log import Log
 
 STDOUT = Path("-")
-"""As a file of ``--json``: JSON goes to stdout, and lines for people to stderr."""
+"""Value of ``--json`` for which JSON goes to stdout, and lines for people to stderr."""
 
 SCRIPTS = (".py", ".ipynb")
 """How the files that commands run end: none of them is ever written to."""

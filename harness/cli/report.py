@@ -6,12 +6,15 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import baseline_folders, baselines_option
+from harness.cli.options import baseline_folders, baselines_option, examples
 from harness.cli.output import check_file, say
 from harness.errors import CannotTry
 
 
-@click.command(short_help="Write one HTML page about runs and findings.")
+@click.command(
+    short_help="Write one HTML page about runs and findings.",
+    epilog=examples("harness report check.json", "harness report runs/one runs/two --output both.html"),
+)
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--output",

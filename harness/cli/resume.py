@@ -14,6 +14,7 @@ import click
 from harness.cli.options import (
     FOUND,
     FileOptions,
+    examples,
     fresh_option,
     interruptible,
     json_option,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 @click.command(
     short_help="Kill a training script, start it again, and name what it lost.",
+    epilog=examples("harness resume train.py --epochs 2", 'harness resume --resume-args "--resume" train.py'),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("--kills", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Number of kills.")

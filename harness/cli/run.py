@@ -15,6 +15,7 @@ from harness.cli.options import (
     baseline_folders,
     baselines_option,
     chosen_recipe,
+    examples,
     folder_of,
     format_option,
     interruptible,
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from harness.stages import StageResult
 
 
-@click.command(short_help="Run the documented steps, each with its checks, and train.")
+@click.command(
+    short_help="Run the documented steps, each with its checks, and train.",
+    epilog=examples("harness run", "harness run --recipe minilm --data mrpc --loop accelerate"),
+)
 @recipe_options
 @click.option(
     "--updates",
@@ -130,7 +134,7 @@ def run(
 
 
 def _show_stage(out: Output, result: StageResult) -> None:
-    """In a module, so that a process of its own can be told to call it."""
+    """Print what a stage found; at module level, because workers import it."""
     from harness.report.terminal import stage_lines
 
     lines = stage_lines(result.stage, result.seconds, result.checks)

@@ -13,6 +13,7 @@ from harness.cli.options import (
     CANNOT_TRY,
     CRASHED,
     FileOptions,
+    examples,
     file_options,
     json_option,
     quiet_option,
@@ -23,6 +24,7 @@ from harness.cli.output import STDOUT, Output, echo, stdout_on_stderr
 
 @click.command(
     short_help="Show which tokens of which rows a training script teaches.",
+    epilog=examples("harness tokens train.py", "harness tokens --rows 8 -m package.train"),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("--rows", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Show N rows.")

@@ -12,6 +12,7 @@ import click
 from harness.cli.options import (
     FOUND,
     FileOptions,
+    examples,
     format_option,
     fresh_option,
     interruptible,
@@ -23,7 +24,10 @@ from harness.cli.output import Format, Output, echo, say
 
 
 @click.command(
-    short_help="Change what must not matter in a training, and see whether it does.",
+    short_help="Change what must not matter, and see whether it does.",
+    epilog=examples(
+        "harness vary train.py --epochs 2", "harness vary --select depends::on-evaluation-batches train.py"
+    ),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("--select", multiple=True, metavar="ID|FAMILY", help="Try only these relations.")
@@ -57,11 +61,6 @@ def vary(
     batch size and the order of the evaluation, the labels of the held-out rows, Python's hash seed, the number of
     workers, the folder that an earlier run left; and what must matter: the seed, the labels of the training rows, the
     learning rate. Where two runs as it is differ already, the relation did not apply.
-
-    \b
-    For example:
-      harness vary train.py --epochs 2
-      harness vary --select depends::on-evaluation-batches train.py
 
     Exit status: 0 nothing was found (or only warnings), 1 a relation is broken, 2 the script crashed or trained
     nothing.

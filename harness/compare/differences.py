@@ -48,8 +48,8 @@ EXPLAINS: dict[Rung, tuple[Rung, ...]] = {
 }
 """What follows from a difference in what is given, in the same update and in those after."""
 
-Kept = Mapping[str, Any]
-"""What :class:`harness.compare.look.Look` has kept of an update."""
+Captured = Mapping[str, Any]
+"""Tensors and settings of one update, as :class:`harness.compare.look.Look` keeps them."""
 
 SHOWN = 60
 
@@ -65,7 +65,7 @@ class Difference:
     """The first at which it shows, from 1."""
     what: str
     values: tuple[str, str] | tuple[()] = ()
-    """Of A and of B, where they can be said."""
+    """Values of A and of B, where they can be said."""
     tensors: tuple[str, ...] = ()
     """The names of those that differ."""
     size: float | None = None
@@ -88,7 +88,7 @@ class CompareReport(Report):
     a: str
     b: str
     updates: int = 0
-    """That were compared."""
+    """Number of updates that were compared."""
     differences: list[Difference] = field(default_factory=list)
     """The first first."""
     equal: list[str] = field(default_factory=list)
@@ -97,7 +97,7 @@ class CompareReport(Report):
     """Versions and threads that differ, and need not matter."""
     notes: list[str] = field(default_factory=list)
     releases: dict[str, str] = field(default_factory=dict)
-    """Of a library that was bisected, each that was tried, and what came of it."""
+    """Release of a bisected library to what came of it, for each that was tried."""
 
     @property
     def differ(self) -> bool:
@@ -122,7 +122,9 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, st
 # What the runs are given
 
 
-def given(journals: tuple[Journal, Journal], kept: tuple[Kept, Kept], names: Names | None) -> Iterator[Difference]:
+def given(
+    journals: tuple[Journal, Journal], kept: tuple[Captured, Captured], names: Names | None
+) -> Iterator[Difference]:
     """The differences in model, settings and data; ``kept`` is of update 1, ``names`` as :func:`matched` has them."""
     a, b = journals
     yield from _models(*kept, names)
@@ -131,7 +133,7 @@ def given(journals: tuple[Journal, Journal], kept: tuple[Kept, Kept], names: Nam
     yield from _batches(a, b)
 
 
-def _models(a: Kept, b: Kept, names: Names | None) -> Iterator[Difference]:
+def _models(a: Captured, b: Captured, names: Names | None) -> Iterator[Difference]:
     yield from _modules(1, a, b, names)
     yield from _weights(a["weights"], b["weights"])
     for name, one in a["kernels"].items():
@@ -139,7 +141,7 @@ def _models(a: Kept, b: Kept, names: Names | None) -> Iterator[Difference]:
             yield Difference(KERNEL, "model", 1, name, (one, other))
 
 
-def _modules(update: int, a: Kept, b: Kept, names: Names | None) -> list[Difference]:
+def _modules(update: int, a: Captured, b: Captured, names: Names | None) -> list[Difference]:
     """Modules that say something else of themselves, three at most. Another class, and a module that one side lacks,
     need not compute anything else: these only count where the tensors are others too."""
     modules = Modules.paired(a["modules"], b["modules"], names or {})
@@ -152,7 +154,7 @@ def _modules(update: int, a: Kept, b: Kept, names: Names | None) -> list[Differe
     return [_module(update, *each) for each in others][:3]
 
 
-def _classes(a: Kept, b: Kept, names: Names | None) -> list[Difference]:
+def _classes(a: Captured, b: Captured, names: Names | None) -> list[Difference]:
     """The innermost modules of another class, or that one side lacks: what may be why the forward pass is another."""
     modules = Modules.paired(a["modules"], b["modules"], names or {})
     others = [each for each in modules.pairs if class_of(each[1]) != class_of(each[2])] + modules.only
@@ -244,9 +246,9 @@ def _batches(a: Journal, b: Journal) -> Iterator[Difference]:
             return
         if [batch.content for batch in one.batches] != [batch.content for batch in other.batches]:
             if _moved(a, b):
-                yield Difference(ORDER, "rows", one.at, "which row is at which place")
+                yield Difference(ORDER, "rows", one.at, "the position of each row in the batches")
             else:
-                yield _drawn(one, other, Difference(OTHER, "content", one.at, "what the same rows hold"))
+                yield _drawn(one, other, Difference(OTHER, "content", one.at, "the values of the same rows"))
             return
 
 
@@ -276,7 +278,9 @@ def _drawn(one: Update, other: Update, found: Difference) -> Difference:
     ]
     if not generators:
         return found
-    return replace(found, cause=RANDOM, what=f"{found.what}, with other random numbers of {' and '.join(generators)}")
+    return replace(
+        found, cause=RANDOM, what=f"{found.what}, with different random numbers of {' and '.join(generators)}"
+    )
 
 
 def _rows(one: Update, other: Update, rows: Sequence[Sequence[str | int]], a: Journal, b: Journal) -> Difference:
@@ -287,7 +291,7 @@ def _rows(one: Update, other: Update, rows: Sequence[Sequence[str | int]], a: Jo
         seen = f" ({len(all_a)} rows are seen in A, {len(all_b)} in B)" if len(all_a) != len(all_b) else ""
         values = _listed(rows[0][:6]), _listed(rows[1][:6])
         return Difference(ORDER, "rows", one.at, f"the order of the rows{seen}", values)
-    return _drawn(one, other, Difference(OTHER, "content", one.at, "the rows, of which none is among the other's"))
+    return _drawn(one, other, Difference(OTHER, "content", one.at, "the rows, of which the two runs share none"))
 
 
 # What the runs compute
@@ -318,7 +322,9 @@ def _apart(one: Update, other: Update, weights: Digests, others: Digests) -> lis
     return [name for name in differing(weights, others) if name in one.gradients or name in other.gradients]
 
 
-def computed(one: Update, other: Update, a: Kept, b: Kept, names: Names | None) -> tuple[list[Difference], list[str]]:
+def computed(
+    one: Update, other: Update, a: Captured, b: Captured, names: Names | None
+) -> tuple[list[Difference], list[str]]:
     """The differences in one update that its rows and weights do not explain, and what was found equal on the way."""
     found, equal = _computed(one, other, a, b, names)
     if one.at == 1 and any((each.rung, each.cause) == ("forward", OTHER) for each in found):
@@ -326,7 +332,9 @@ def computed(one: Update, other: Update, a: Kept, b: Kept, names: Names | None) 
     return found, equal
 
 
-def _computed(one: Update, other: Update, a: Kept, b: Kept, names: Names | None) -> tuple[list[Difference], list[str]]:
+def _computed(
+    one: Update, other: Update, a: Captured, b: Captured, names: Names | None
+) -> tuple[list[Difference], list[str]]:
     update = one.at
     settings = _modules(update, a, b, names)
     if a["training"] != b["training"]:
@@ -342,7 +350,7 @@ def _computed(one: Update, other: Update, a: Kept, b: Kept, names: Names | None)
         equal = _equal(shares, with_given) if b.get("given") is not None else []
         return [with_given] if with_given is not None else [], equal
     inputs_a, inputs_b = (dict(tensors_in([each["args"], each["kwargs"]])) for each in (a, b))
-    if fed := _tensors(update, "content", "what the model is given", inputs_a, inputs_b):
+    if fed := _tensors(update, "content", "the inputs of the model", inputs_a, inputs_b):
         equal = _equal("inputs", with_given) if b.get("given") is not None else []
         return [_drawn(one, other, replace(fed, cause=OTHER, tensors=()))], equal
     found = _forward(update, a["calls"], b["calls"])
@@ -366,7 +374,7 @@ def elsewhere(a: Journal, b: Journal, update: int) -> Difference:
         return Difference(OTHER, "gradients", update, "the gradients at the step", (), tuple(names))
     if names := _apart(one, other, one.weights, other.weights):
         return Difference(OTHER, "model", update, "the weights", (), tuple(names))
-    what = "what becomes of the weights after the step"
+    what = "what changes the weights after the step"
     return Difference(OTHER, "step", update, what, (), tuple(afterwards(a, b, update)))
 
 
@@ -407,16 +415,16 @@ def _forward(update: int, calls_a: Sequence[Any], calls_b: Sequence[Any]) -> Dif
         shown = f"{key[0]} ({module})" if key[0] else module
         if [each.shape for each in tensors] != [each.shape for each in others]:
             shapes = _shapes(tensors), _shapes(others)
-            return Difference(OTHER, "forward", update, f"the shape of what {shown} gives", shapes)
+            return Difference(OTHER, "forward", update, f"the output shape of {shown}", shapes)
         gaps = [gap(x, y) for x, y in zip(tensors, others, strict=True)]
         if worst := max((each for each in gaps if each.size), key=lambda each: each.size, default=None):
             cause = KERNEL if worst.size <= worst.rounding else OTHER
-            return Difference(cause, "forward", update, f"what {shown} gives", (), (), worst.size, worst.rounding)
+            return Difference(cause, "forward", update, f"the output of {shown}", (), (), worst.size, worst.rounding)
     return None
 
 
 def _numbered(calls: Sequence[Any]) -> dict[tuple[str, int], tuple[str, list[torch.Tensor]]]:
-    """By the module's name and how often it had been called."""
+    """Calls by the module's name and how often it had been called before."""
     seen, found = Counter[str](), {}
     for name, module, tensors in calls:
         key = name or module
@@ -425,7 +433,7 @@ def _numbered(calls: Sequence[Any]) -> dict[tuple[str, int], tuple[str, list[tor
     return {(name, number): value for (name, number), value in found.items()}
 
 
-def _after_forward(update: int, one: Update, other: Update, a: Kept, b: Kept) -> list[Difference]:
+def _after_forward(update: int, one: Update, other: Update, a: Captured, b: Captured) -> list[Difference]:
     """The loss, the gradients, what becomes of them before the step, the step: the first of them that differs."""
     if one.losses != other.losses and (untrained := differing(one.others, other.others)):
         cause = INITIAL if update == 1 else OTHER
@@ -440,10 +448,10 @@ def _after_forward(update: int, one: Update, other: Update, a: Kept, b: Kept) ->
     for key, rung, what in steps:
         found = _tensors(update, rung, what, a.get(key, {}), b.get(key, {}))
         if found is not None and key == "gradients":
-            became = [_became(each["gradients of backward"], each["gradients"]) for each in (a, b)]
-            if became[0] and became[1]:
-                what = "what becomes of the gradients before the step"
-                return [Difference(HYPER, rung, update, what, (became[0], became[1]))]
+            clipped = [_clipping(each["gradients of backward"], each["gradients"]) for each in (a, b)]
+            if clipped[0] and clipped[1]:
+                what = "what changes the gradients before the step"
+                return [Difference(HYPER, rung, update, what, (clipped[0], clipped[1]))]
         if found is not None:
             return [found]
     return []
@@ -473,7 +481,7 @@ def _numbers(update: int, what: str, a: torch.Tensor, b: torch.Tensor) -> Differ
     return Difference(cause, "loss", update, what, shown, (), apart.size, apart.rounding)
 
 
-def _became(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
+def _clipping(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
     """How gradients were clipped; None where something else was done to them."""
     if factor := _factor(before, after):
         return f"times {factor:.4g}"
@@ -484,7 +492,7 @@ def _became(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor
 
 
 def _factor(a: Mapping[str, torch.Tensor], b: Mapping[str, torch.Tensor]) -> float | None:
-    """By what all tensors of ``b`` are those of ``a`` multiplied; None where they are not."""
+    """Factor by which all tensors of ``a`` are multiplied in ``b``; None where there is no one factor."""
     norms = [math.sqrt(sum(float(tensor.double().square().sum()) for tensor in each.values())) for each in (a, b)]
     if not norms[0] or a.keys() != b.keys():
         return None

@@ -35,7 +35,7 @@ LARGEST = 2**31
 """Bytes of modules' outputs that are kept of an update; of what comes after, nothing is."""
 
 Calls = list[tuple[str, str, list[torch.Tensor]]]
-"""Of each module that was called: its name in the model, its class, what it gave."""
+"""Name in the model, class and outputs of each module that was called."""
 
 
 def record(orders: Orders) -> int:
@@ -60,7 +60,7 @@ class Look(OutcomeListener):
         self.monitor, self._recording, self._keep = monitor, recording, keep
         self._recorder = next(each for each in recording.recorders if each.monitor is monitor)
         self._models: list[nn.Module] = []
-        """Those that were called in the update that is kept."""
+        """Models that were called in the update that is kept."""
         self._calls: list[tuple[nn.Module, list[torch.Tensor]]] = []
         self._bytes = self._depth = 0
         self._before: dict[int, torch.Tensor] = {}
@@ -107,7 +107,7 @@ class Look(OutcomeListener):
         tensors = self._recorder.tensors()
         kept["weights"] = {name: self._before[id(each)] for name, each in tensors.items() if id(each) in self._before}
         called = {id(module) for model in self._models for module in model.modules()}
-        kept["modules"] = {name: _says(module) for name, module in self._modules() if id(module) in called}
+        kept["modules"] = {name: _own_repr(module) for name, module in self._modules() if id(module) in called}
         if not first:
             return
         own = {id(tensor) for tensor in named_tensors([event.model]).values()}
@@ -153,7 +153,7 @@ class Look(OutcomeListener):
         return [(names.get(id(each), ""), type(each).__name__, tensors) for each, tensors in calls]
 
     def _gradients(self, scale: float = 1.0) -> dict[str, torch.Tensor]:
-        """Of all that is trained, also of what is not called in this update: two models may take turns."""
+        """Gradients of all that is trained, also of what is not called in this update: two models may take turns."""
         tensors = self._recorder.tensors().items()
         return {name: each.grad.detach() / scale for name, each in tensors if each.grad is not None}
 
@@ -165,7 +165,7 @@ class Look(OutcomeListener):
             self._kept["drawn"] = [name for name in now if now[name] != before[name]]
             named = {id(module) for _, module in self._modules()}
             outside = [module for module, _ in reversed(self._calls) if id(module) not in named]
-            self._kept["beside"] = {type(module).__name__: _says(module) for module in outside}
+            self._kept["beside"] = {type(module).__name__: _own_repr(module) for module in outside}
         if self._looks and "gradients" not in self._kept:  # later ones are a closure's, within the step
             self._kept["gradients of backward"] = self._gradients(event.scale)
             self._kept["losses"] = [*self._kept.get("losses", []), event.root.detach().clone() / event.scale]
@@ -191,7 +191,7 @@ class Look(OutcomeListener):
 
 
 def _random_states() -> dict[str, Any]:
-    """Those of the process's generators, as torch loads them with ``weights_only``."""
+    """States of the process's random generators, as torch loads them with ``weights_only``."""
     numpy: dict[str, Any] = np.random.get_state(legacy=False)
     version, numbers, following = random.getstate()
     return {
@@ -211,8 +211,8 @@ def _set_random_states(states: Mapping[str, Any]) -> None:
         torch.cuda.set_rng_state_all([torch.tensor(each, dtype=torch.uint8, device="cpu") for each in states["CUDA"]])
 
 
-def _says(module: nn.Module) -> str:
-    """Of itself, without those inside it."""
+def _own_repr(module: nn.Module) -> str:
+    """Class and settings of a module, without the modules inside it."""
     return f"{type(module).__name__}({module.extra_repr()})"
 
 
@@ -240,7 +240,7 @@ def _autocast() -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As torch loads it again with ``weights_only``; None where something is in it that it does not."""
+    """Value as torch loads it again with ``weights_only``; None where something is in it that torch does not load."""
     if torch.is_tensor(value):
         return value.detach().clone() if is_dense(value) else None
     if isinstance(value, Mapping):

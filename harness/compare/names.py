@@ -45,16 +45,16 @@ class Modules:
     """What the modules of both models say of themselves, without those inside them."""
 
     pairs: list[tuple[str, str, str]]
-    """Of each that both have: its name in A, what A's says and what B's does."""
+    """Name in A, settings in A and settings in B of each module that both models have."""
     only: list[tuple[str, str, str]]
-    """Those that one side has alone; the other says "none"."""
+    """Name and settings of each module that one side alone has; the other side's are "none"."""
     innermost: frozenset[str]
-    """Those of A, and those that B has alone, inside which there is none."""
+    """Names of modules without modules inside them, of A, and of B where A has no counterpart."""
 
     @classmethod
     def paired(cls, a: Mapping[str, str], b: Mapping[str, str], names: Names) -> Modules:
-        """Those that hold the same tensors, then those of one name, then, in their order, those inside which there is
-        none and that are of the same classes."""
+        """Modules paired by the tensors they hold, then by name, then, in their order, the innermost ones where their
+        classes agree."""
         mine = {named: name for name, named in of_modules(names).items() if named in a and name in b}
         mine |= {name: name for name in a if name in b and name not in mine and name not in mine.values()}
         rest_a, rest_b = [name for name in a if name not in mine], [name for name in b if name not in mine.values()]
@@ -74,7 +74,7 @@ def _innermost(names: list[str], modules: Mapping[str, str]) -> list[str]:
 
 
 def renamed(journal: Journal, names: Names) -> Journal:
-    """With A's names."""
+    """Journal of B with A's names for its tensors."""
 
     def named(digests: Digests) -> Digests:
         return {names.get(name, name): each for name, each in digests.items()}
@@ -93,7 +93,7 @@ def renamed(journal: Journal, names: Names) -> Journal:
 
 
 def renamed_kept(kept: Mapping[str, Any], names: Names, a: Mapping[str, Any]) -> dict[str, Any]:
-    """With A's names, and the class of A's model for that of B's."""
+    """Tensors of B with A's names, and the class of A's model in the place of that of B's."""
     modules = of_modules(names)
     classes = {class_of(kept["modules"].get("", "")): class_of(a["modules"].get("", ""))}
 
@@ -108,5 +108,5 @@ def renamed_kept(kept: Mapping[str, Any], names: Names, a: Mapping[str, Any]) ->
 
 
 def class_of(says: str) -> str:
-    """Of what a module says of itself."""
+    """Class of a module, from its class and settings."""
     return says.partition("(")[0]

@@ -37,7 +37,7 @@ CAUSES: dict[str, str] = {
     **dict.fromkeys(("dataset", "text_columns", "label_column", "label_names", "num_labels"), OTHER),
     **dict.fromkeys(("checkpoint", "pretrained", "vocabulary", "loop"), OTHER),
 }
-"""Of a recipe's fields, but for hyper-parameters."""
+"""Field of a recipe to the cause that a difference in it is; other fields are hyper-parameters."""
 
 NAMES = ("name", "data")
 """Fields that name what ``inputs`` tells by its content."""
@@ -118,7 +118,7 @@ def _drawn(one: Digests, other: Digests) -> Iterator[Difference]:
         if seen[0] & seen[1]:
             yield Difference(ORDER, "rows", first + 1, "the order of the rows")
         else:
-            yield Difference(OTHER, "content", first + 1, "the rows, of which none is among the other's,")
+            yield Difference(OTHER, "content", first + 1, "the rows, of which the two runs share none,")
     if (first := _first(one.random, other.random)) is not None:
         yield Difference(RANDOM, "random", first + 1, "the random numbers")
 
@@ -140,7 +140,7 @@ Place = tuple[int, int, Rung, str, tuple[str, str] | tuple[()], tuple[str, ...]]
 
 
 def _places(one: RunRecord, other: RunRecord) -> Iterator[Place]:
-    """Of each thing that is computed where it first differs."""
+    """Place of the first difference in each thing that is computed."""
     curves: tuple[tuple[int, Rung, str, list[float], list[float]], ...] = (
         (1, "loss", "the loss", one.curves.loss, other.curves.loss),
         (3, "gradients", "the gradients' norm", one.curves.grad_norm, other.curves.grad_norm),
@@ -172,7 +172,7 @@ def _size(one: RunRecord, other: RunRecord) -> float | None:
 
 
 def _metrics(one: RunRecord, other: RunRecord) -> dict[str, tuple[str, str]]:
-    """Those that differ."""
+    """Metrics that differ, each with both values."""
     common = [name for name in one.metrics if name in other.metrics and one.metrics[name] != other.metrics[name]]
     return {name: (f"{one.metrics[name]:.4f}", f"{other.metrics[name]:.4f}") for name in common}
 

@@ -65,13 +65,13 @@ class ReleaseSpan:
 
 @dataclass(frozen=True)
 class Environments:
-    """Those of one library; ``tell`` gets a line for each that is installed."""
+    """Environments with one release each of a library; ``tell`` gets a line for each that is installed."""
 
     package: str
     tell: Callable[[str], None]
 
     def releases(self, span: ReleaseSpan) -> list[Version]:
-        """Those that can be had, in order, both ends included; where pip cannot tell, those that were installed before.
+        """Releases that pip offers, in order, both ends included; without an answer of pip, the ones installed before.
 
         Raises:
             CannotTry: there are none between which to look.
@@ -79,8 +79,8 @@ class Environments:
         known = {version for version in (*self._listed(), *self._installed()) if version in span}
         if not known:
             raise CannotTry(
-                f"pip tells no releases of {self.package} from {span.first} to {span.last}, and none is installed in "
-                f"{_folder()}; is there a network?"
+                f"pip finds no release of {self.package} from {span.first} to {span.last}, and none is installed in "
+                f"{_folder()}; check the name and the network"
             )
         return sorted({*known, span.first, span.last})
 
@@ -141,7 +141,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 def _last_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return (errors or lines or ["pip failed without a word"])[-1]
+    return (errors or lines or ["pip failed without a message"])[-1]
 
 
 def _folder() -> Path:

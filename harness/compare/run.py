@@ -125,8 +125,8 @@ def _not_repeated(
         alone = differences.parting(one, other, first)
         if alone is not None:
             found.append(
-                f"{command.script} differs from itself in two starts, from update {alone} on: seed what it draws, or "
-                "what is found is chance"
+                f"{command.script} differs between two starts, from update {alone} on: seed its random numbers, or "
+                "the differences found may be chance"
             )
     return found
 
@@ -136,7 +136,8 @@ def _read(file: str, command: Command) -> Mapping[str, Any]:
 
     if not Path(file).exists():
         raise CannotTry(
-            f"nothing was kept of {command.script}: it calls no torch.nn.Module with gradients before its update"
+            f"the tensors of {command.script} cannot be compared: it calls no torch.nn.Module with gradients "
+            "before its update"
         )
     found: Mapping[str, Any] = torch.load(file, weights_only=True)
     return found
@@ -158,5 +159,7 @@ def interpreter(name: str) -> str:
         raise CannotTry(f"there is no Python interpreter {name}")
     asks = "import importlib.util as u, sys; sys.exit(not (u.find_spec('harness') and u.find_spec('harness.compare')))"
     if subprocess.run([found, "-P", "-c", asks], capture_output=True).returncode:  # noqa: S603 - named by the user
-        raise CannotTry(f"{name} has no harness that compares; install this version of full-training-harness there")
+        raise CannotTry(
+            f"{name} has no harness, or one without compare; install this version of full-training-harness there"
+        )
     return str(Path(found).absolute())

@@ -29,7 +29,7 @@ from harness.watch.events import (
     PassEnds,
     RowsPrepared,
 )
-from harness.watch.facts.called_models import ModelNames, Names, OptimizedModels, Waiting, is_one_row
+from harness.watch.facts.called_models import ModelNames, Names, OptimizedModels, PendingForwards, is_one_row
 from harness.watch.facts.datasets import length
 from harness.watch.facts.loaders import LoaderUnread
 from harness.watch.facts.samplers import batch_sampler
@@ -305,11 +305,11 @@ class _Given:
     where: str | None
     shape: str
     width: int | None
-    """Of two-dimensional inputs."""
+    """Width of two-dimensional inputs."""
     arguments: list[str] = field(default_factory=list)
     """All that has dimensions, and what is within lists."""
     scale: tuple[int, float, float] | None = None
-    """Of real inputs: how many numbers, and what they and their squares add up to."""
+    """Count, sum and sum of squares of the numbers of real inputs."""
     tokens: list[bytes] = field(default_factory=list)
     hidden: int = 0
 
@@ -336,12 +336,12 @@ class _RowsGiven:
     targets: int = 0
     """Rows whose targets are known."""
     widths: list[int] = field(default_factory=list)
-    """Of two-dimensional inputs: the smallest and the largest."""
+    """Smallest and largest width of two-dimensional inputs."""
     arguments: set[str] = field(default_factory=set)
     asked: int = 0
     """What tells the rows of the calls without an update: a sum, in no order."""
     scales: dict[str, _Scale] = field(default_factory=dict)
-    """Of real inputs, those that were trained on and the others."""
+    """Scales of real inputs, of the rows that were trained on and of the others."""
     too_many: bool = False
 
 
@@ -351,7 +351,7 @@ class Rows(Section):
     def begin(self) -> None:
         self._rows: dict[int, _RowsGiven] = {}
         self._inner: dict[str, _RowsGiven] = {}
-        self._waiting = Waiting[_Given]()
+        self._waiting = PendingForwards[_Given]()
         self._names, self._optimized = self.monitor.fact(ModelNames), self.monitor.fact(OptimizedModels)
 
     def on_forward(self, event: Forward) -> None:

@@ -32,7 +32,7 @@ class Line:
     text: str
     """Empty where only a baseline keeps it."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """By key, what JSON can hold: without times and paths of a machine, so that the same run has the same facts."""
+    """Key to what JSON can hold: without times and paths of a machine, so that the same run has the same facts."""
     where: str | None = None
     """FILE:LINE of the user's line."""
 

@@ -17,7 +17,7 @@ from harness.torch_objects import checksum, held_by, is_distributed, real, share
 from harness.watch.bounded import Distinct
 from harness.watch.events import Backward, End, Forward, FromPretrained, Step, StepBegins
 from harness.watch.facts.adapters import AdapterTargets, adapted_layers, adapters_of, tensors_of
-from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting
+from harness.watch.facts.called_models import ModelNames, OptimizedModels, PendingForwards
 from harness.watch.facts.copies import CopyFollowed, CopyOver
 from harness.watch.run.evaluations import mode_dependent
 
@@ -41,9 +41,9 @@ class _Model:
     frozen: list[str]
     """Patterns of the names of tensors without gradients."""
     trained: list[str]
-    """Of those with gradients."""
+    """Patterns of the names of tensors with gradients."""
     sums: dict[str, int] = field(default_factory=dict)
-    """Of the trainable tensors that have not changed yet, what their bits add up to."""
+    """Checksum of the bits of each trainable tensor that has not changed yet."""
     adapters: dict[str, dict[str, Any]] = field(default_factory=dict)
     """PEFT's, by name: what it was asked for."""
     shared_with: str | None = None
@@ -51,7 +51,7 @@ class _Model:
     copy_of: str | None = None
     """A model whose weights it had when it was first called, as after a file that was loaded again."""
     frozen_sums: dict[str, int] = field(default_factory=dict)
-    """Of the frozen tensors that have not changed."""
+    """Checksum of each frozen tensor that has not changed."""
     gone: bool = False
     """Whether it was let go before the end, when it was known last which of its tensors had not changed."""
     frozen_changed: list[str] = field(default_factory=list)
@@ -60,9 +60,9 @@ class _Model:
     changed_between: set[str] = field(default_factory=set)
     """Tensors that something else than an optimizer changed between steps."""
     asked_active: Counter[int] = field(default_factory=Counter)
-    """As ``active``, in the other calls."""
+    """Numbers of sensitive modules in train mode, as in ``active``, in the other calls."""
     modes: Counter[str] = field(default_factory=Counter)
-    """In which mode it was called in passes that were differentiated."""
+    """Modes in which it was called in passes that were differentiated."""
     asked: Counter[str] = field(default_factory=Counter)
     """And otherwise."""
     asked_at: Distinct[int] = field(default_factory=Distinct)
@@ -86,15 +86,16 @@ class Models(Section):
         self._models: dict[int, _Model] = {}
         self._names = self.monitor.fact(ModelNames)
         self._optimized = self.monitor.fact(OptimizedModels)
-        self._waiting = Waiting[tuple[_Model, str, int, str | None, int]]()
-        """By forward: its model, its mode, how many modules were active, where, and after how many updates."""
+        self._waiting = PendingForwards[tuple[_Model, str, int, str | None, int]]()
+        """Forwards that are not differentiated yet: the model, its mode, how many modules were active, where, and after
+        how many updates."""
         self._loaded: dict[int, Mapping[str, Any]] = {}
         """What the loading of a checkpoint said, by the id of its model."""
         self._absent: dict[str, list[str]] = {}
-        """Of each adapter, the targets that no module of the model has as its name."""
+        """Adapter to its targets that no module of the model has as its name."""
         self._updates = 0
         self._followed: dict[str, CopyFollowed] = {}
-        """By what the script calls a copy, the latest of what is known of how it follows."""
+        """Name that the script has for a copy to the latest of what is known of how it follows."""
         self._copies: dict[str, CopyOver] = {}
 
     def on_copy_followed(self, fact: CopyFollowed) -> None:
@@ -157,7 +158,7 @@ class Models(Section):
         return next((name for name, other in known if other is not None and share_parameters(other, model)), None)
 
     def _copied(self, model: nn.Module) -> str | None:
-        """Of which model that was updated it is a copy, as that is now."""
+        """Name of the updated model of which it is a copy, as that model is now."""
         for seen in self._models.values() if self._updates else ():
             other = seen.model()
             if other is not None and type(other) is type(model) and seen.modes:
@@ -200,7 +201,7 @@ class Models(Section):
             self._look_for_changes()
 
     def _look_for_changes(self) -> None:
-        """In the first updates at all tensors, and later at those that have not changed yet."""
+        """Look for changes of all tensors in the first updates, and later of those that have not changed yet."""
         first = self._updates <= CLOSELY_WATCHED_UPDATES
         for seen in self._models.values():
             model = seen.model() if first or seen.sums or seen.frozen_sums else None
@@ -349,7 +350,7 @@ def _adapters(model: nn.Module) -> dict[str, dict[str, Any]]:
 
 
 def _bits(tensor: torch.Tensor) -> int:
-    """By which a tensor is told to have changed; of one that is spread over processes nothing is asked."""
+    """Checksum that shows whether a tensor has changed; 0 for one that is spread over processes."""
     return 0 if is_distributed(tensor) else checksum([real(tensor)])
 
 

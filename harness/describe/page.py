@@ -73,7 +73,7 @@ class Description(Report):
     script: str
     updates: int = 0
     lines: list[Line] = field(default_factory=list)
-    """In causal order. Those without text say what a baseline keeps."""
+    """Lines in causal order. Those without text say what a baseline keeps."""
     numbers: dict[str, list[float]] = field(default_factory=dict)
     """Losses and norms of the first updates and the last, and metrics, by key."""
     findings: list[Finding] = field(default_factory=list)
@@ -191,7 +191,7 @@ def lines_of(threads: Session) -> Iterator[Line]:
 
 
 def sections_of(monitor: Monitor) -> list[Section]:
-    """Those that have not failed."""
+    """Sections that have not failed."""
     return [each for each in monitor.sections if isinstance(each, Section) and not monitor.bus.has_left_out(each)]
 
 

@@ -76,13 +76,13 @@ class _Metric:
     rows: tuple[int, int, int] | None = None
     """The fewest and the most of a call, and those of the latest."""
     values: dict[str, float] = field(default_factory=dict)
-    """Of the latest."""
+    """Values of the latest call."""
     series: First[dict[str, float]] = field(default_factory=First)
-    """Of the first calls."""
+    """Values of the first calls."""
     after: Distinct[int] = field(default_factory=Distinct)
     options: dict[str, Any] = field(default_factory=dict)
     predicted: dict[str, int] = field(default_factory=dict)
-    """Of the latest, how often each class was predicted."""
+    """Number of predictions of each class in the latest call."""
     references: dict[str, int] = field(default_factory=dict)
 
     def count(self, rows: int, made: int) -> None:
@@ -98,9 +98,9 @@ class _ByHand:
 
     where: str | None
     shapes: Counter[str] = field(default_factory=Counter)
-    """Of what it compared or subtracted."""
+    """Shapes that were compared or subtracted."""
     sums: dict[int, tuple[float, int]] = field(default_factory=dict)
-    """By the updates that had been made, the sum of what came out, and of how many numbers."""
+    """Number of updates made to the sum of what came out, and of how many numbers."""
 
     def count(self, made: int, total: float, numbers: int) -> None:
         if made in self.sums or len(self.sums) < MOST_ROUNDS:
@@ -115,7 +115,7 @@ class Metrics(Section):
         self._metrics: dict[tuple[str, str | None], _Metric] = {}
         self._reported: list[NumberReported] = []
         self._by_hand: dict[tuple[str, int | None], _ByHand] = {}
-        """By what was computed, and by the number of rows of the dataset whose batch was scored."""
+        """Computations by what was computed, and by the number of rows of the dataset whose batch was scored."""
 
     def on_metric_call(self, event: MetricCall) -> None:
         if event.whole:
@@ -244,7 +244,7 @@ class _Saves:
 
     where: str | None
     what: dict[str, Distinct[str]] = field(default_factory=dict)
-    """By what it was, the paths of the files and folders, as they are called by now."""
+    """Kind of what was saved to the paths of its files and folders, as they are called by now."""
     times: int = 0
     after: Distinct[int] = field(default_factory=Distinct)
     whose: dict[str, None] = field(default_factory=dict)
@@ -365,7 +365,7 @@ class Loads(Section):
 
     def begin(self) -> None:
         self._loads: dict[tuple[int | None, str, str | None], list[tuple[int, int, int, int]]] = {}
-        """By the number of the model and the class of what it was loaded into, and where."""
+        """Loads by the number of the model, the class of what was loaded into, and the place."""
         self._names = self.monitor.fact(ModelNames)
 
     def on_load(self, event: Load) -> None:
@@ -400,7 +400,8 @@ class Randomness(Section):
         self._began = self._states()
 
     def _states(self) -> dict[str, str]:
-        """Those of the CPU: to ask for a GPU's would begin to use it, and a script may fork before it does."""
+        """States of the CPU's generators: to ask for a GPU's would begin to use it, and a script may fork before it
+        does."""
         numpy = np.random.get_state(legacy=False)
         assert isinstance(numpy, dict)
         return {

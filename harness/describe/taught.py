@@ -56,12 +56,12 @@ class _Loss:
     counted: int = 0
     ignored: int = 0
     weightless: Any = 0
-    """Of those that are counted, those whose loss has a weight of 0 in what was differentiated."""
+    """Number of counted targets whose loss has a weight of 0 in what was differentiated."""
     classes: Counter[float] = field(default_factory=Counter)
     many: bool = False
     """Whether there are more values of targets than are counted."""
     weights: list[float] = field(default_factory=list)
-    """With which weights the first calls are in what was differentiated; of those that are not in it there is none."""
+    """Weights of the first calls in what was differentiated; none for a call that is not in it."""
 
 
 class Taught(Section):

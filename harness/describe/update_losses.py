@@ -17,7 +17,7 @@ class UpdateLosses(Recogniser):
 
     def begin(self) -> None:
         self._sums: defaultdict[str, float] = defaultdict(float)
-        """By the number of the update, in JSON's words."""
+        """Losses by the number of the update, which is a string as in JSON."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if event.root.numel() == 1 and event.at.update <= ALWAYS_SAMPLED and not event.inside_step:
@@ -25,7 +25,7 @@ class UpdateLosses(Recogniser):
 
     @property
     def losses(self) -> list[float]:
-        """In the order of the updates."""
+        """Losses in the order of the updates."""
         return list(self._sums.values())
 
     def summary(self) -> dict[str, float]:

@@ -55,9 +55,9 @@ class _Optimizer:
     """Patterns of trainable tensors of the models that were called, which no optimizer has."""
     where: str | None
     rates: array[float] = field(default_factory=lambda: array("d"))
-    """Of the group that has the largest, in each update."""
+    """Learning rate in each update of the group that has the largest."""
     of_groups: dict[int, tuple[float, float, bool]] = field(default_factory=dict)
-    """By group, the learning rate of the first update and of the latest, and whether it ever was another."""
+    """Group to its learning rates in the first and in the latest update, and whether it ever changed."""
     backwards: Counter[int] = field(default_factory=Counter)
     """How many backward passes an update used."""
     thrown: int = 0
@@ -82,7 +82,7 @@ class _Optimizer:
     """The names of tensors that never had a gradient, by their ids."""
     norms: list[float] = field(default_factory=list)
     unclipped_norms: list[float] = field(default_factory=list)
-    """Before they were clipped, where they were."""
+    """Norms before clipping, where gradients were clipped."""
     steps: int = 0
     keeps_state: bool = False
     state_lost: int = 0
@@ -104,11 +104,11 @@ class Optimizers(Section):
         self._names = Names()
         self._clip: Clip | None = None
         self._unclipped: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
-        """By optimizer, the norm of its gradients before the first clipping since the latest backward pass."""
+        """Optimizer to the norm of its gradients before the first clipping since the latest backward pass."""
         self._clips = 0
         """Since the latest step."""
         self._used_first: GradientsUsed | None = None
-        """Of an optimizer's first step, which is about to begin."""
+        """Gradients used by an optimizer's first step, which is about to begin."""
         self._thrown: WeakKeyDictionary[Optimizer, tuple[int, int]] = WeakKeyDictionary()
         """The same of optimizers that have not stepped yet."""
         self._in_step = 0

@@ -68,9 +68,9 @@ class Block:
     document: str
     file: str
     number: int
-    """In its document, counted from 1."""
+    """Number of the block in its document, counted from 1."""
     line: int
-    """Of the document, counted from 1."""
+    """Line in the document, counted from 1."""
     code: str
     printed: str = ""
     """The output that the document shows for it."""
@@ -78,7 +78,7 @@ class Block:
     lines: tuple[int, int] = (1, 1)
     """The first and last line, counted from 1, of what it stands in: the document, or the source of its cell."""
     cell: int | None = None
-    """Of a notebook, counted from 1."""
+    """Number of its cell in a notebook, counted from 1."""
     framework: str | None = None
     """Whose readers see it, where the document has alternatives: "pt", "tf", "jax"."""
     runnable: str | None = None
@@ -199,7 +199,7 @@ def _cells(text: str) -> Iterator[_Raw]:
 
 
 def _labelled(raws: Iterable[_Raw]) -> Iterator[_Raw]:
-    """With the label of the block that one continues."""
+    """Blocks, each with the label of the block that it continues."""
     labels: set[str] = set()
     for raw in raws:
         label = raw.runnable
@@ -234,7 +234,7 @@ def _bare(code: str) -> str:
 
 class _Raw(NamedTuple):
     line: int
-    """Of its first line."""
+    """Number of its first line."""
     lines: list[str]
     continues: bool = False
     """Whether it is the output of the block before."""

@@ -19,7 +19,7 @@ class Document(NamedTuple):
 
     path: Path
     file: str
-    """Its path below the folder that was given."""
+    """Path of the file below the folder that was given."""
     blocks: list[Block]
 
 

@@ -23,7 +23,7 @@ Kind = Literal["sentence", "code", "comment", "output"]
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
 _NOT_TEXT = re.compile(rf"{FENCE.pattern}|{CELL.pattern}|{RULE.pattern}|^\s*(\d+|-{{3,}})\s*$")
-"""Of a line without a sentence: a fence, the head of a cell, a rule, and the number of a line of code."""
+"""Lines without a sentence: a fence, the head of a cell, a rule, and the number of a line of code."""
 
 _MARK = re.compile(r"(?:[ \t]*(?:#+|[-*+•>]|\d+\.)(?=[ \t]))*[ \t]*#*")
 """What begins a heading, an item of a list, a quotation and a comment."""
@@ -41,7 +41,7 @@ class Passage:
 
     document: str
     line: int
-    """In which it begins, counted from 1."""
+    """Line in which it begins, counted from 1."""
     kind: Kind
     text: str
     spans: tuple[tuple[int, int], ...]
@@ -82,7 +82,7 @@ def index(claims: Iterable[Claim], folder: Path) -> list[Indexed]:
 def indexed(
     claims: Iterable[Claim], texts: Mapping[str, str], reasons: Sequence[WithoutClaim] = WITHOUT_CLAIM
 ) -> list[Indexed]:
-    """As :func:`index`, for texts by document."""
+    """Index as :func:`index` makes it, for texts by document."""
     all_passages = [each for document, text in texts.items() for each in passages(document, text)]
     standing = _claims_of(claims, texts, all_passages)
     return [

@@ -22,10 +22,10 @@ class NotebookCell(NamedTuple):
     number: int
     """Among all cells, counted from 1."""
     line: int
-    """Of the file, counted from 1: where its source begins."""
+    """Line of the file at which its source begins, counted from 1."""
     source: str
     printed: str
-    """Its stored output as text: the stream stdout and the plain text of what was shown."""
+    """Stored output as text: the stream stdout and the plain text of what was shown."""
     raises: str | None
     """The type of the error that is stored as its output."""
 

@@ -1,4 +1,4 @@
-"""In which order, and after what, the blocks of a document are executed; and which of them are one and the same.
+"""Order in which, and blocks after which, the blocks of a document are executed; and which of them are the same.
 
 A block relies on blocks before it. Two blocks with the same code, comments and layout apart, behave alike where all
 that they rely on is alike too; then one of them is executed, and the other is its copy.

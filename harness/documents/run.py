@@ -31,7 +31,8 @@ ALIKE = 0.85
 """Similarity, as difflib measures it, from which on a name is another one that was misspelt."""
 
 SHORT_NAME = REPLACEMENTS[-1]
-"""Of what a folder of that name in the working directory hides; the hub's client is asked about it instead."""
+"""Replacement for a name that a folder of that name in the working directory hides; the hub's client is asked about it
+instead."""
 
 OFFLINE = re.compile(
     r"offline|ConnectionError|couldn't (connect|reach)|LocalEntryNotFound|DatasetNotFound|on the (Hugging Face )?Hub|"
@@ -108,7 +109,7 @@ class _Result:
     outcome: BlockOutcome
     says: str | None = None
     place: str | None = None
-    """Of the block that was executed."""
+    """Place of the block that was executed."""
     code: str | None = None
     """What is executed where a later block relies on it: with what replaces it, where that runs; None for nothing."""
     helped: tuple[Replacement, ...] = ()
@@ -134,7 +135,7 @@ class _Executor:
     timeout: float
     as_documented: bool
     known: dict[str, _Result] = field(default_factory=dict)
-    """By :attr:`harness.documents.readings.ReadingStep.identity`."""
+    """Results by :attr:`harness.documents.readings.ReadingStep.identity`."""
 
     def run(self, blocks: Sequence[Block]) -> Iterator[tuple[BlockRecord, Fix | None]]:
         """How each block of a document went, and what to write instead."""
@@ -197,7 +198,7 @@ class _Reading:
         """Names that a block would have given a value, had it run."""
 
     def results(self, judged: set[int]) -> Iterator[tuple[ReadingStep, _Result]]:
-        """Those of the blocks whose numbers are not ``judged``."""
+        """Results of the blocks whose numbers are not ``judged``."""
         for at, step in enumerate(self.steps):
             block = step.block
             if block.number in judged:
@@ -296,7 +297,7 @@ class _Reading:
             known = {each for step in self.steps for each in step.block.assigns} | set(dir(builtins))
             if _misspelt(name, known - {name}):
                 return None
-        return f"needs {name} of {self.lost.get(name, 'no block')}"
+        return f"needs {name} of {self.lost[name]}" if name in self.lost else f"needs {name}, which no block defines"
 
     def _repaired(self, block: Block, done: dict[str, Any]) -> tuple[dict[str, Any], list[Replacement], str]:
         """The block with the documented replacements that help, one after the other; which they were; its code."""

@@ -32,7 +32,8 @@ configs:
 """
 
 HIDDEN, LAYERS = 16, 1
-"""Of the model that stands in for bert-base-uncased: whether code runs does not depend on its size, but minutes do."""
+"""Size of the model that stands in for bert-base-uncased: whether code runs does not depend on its size, but minutes
+do."""
 
 
 KEPT = re.compile(

@@ -14,7 +14,7 @@ MODULE = Path(__file__).parent / "accuracy_and_f1.py"
 SCORES = Path(__file__).parent / "scores.py"
 
 RANGES = {"matthews_correlation": (-1.0, 1.0)}
-"""Of the metrics of this package that are no fractions."""
+"""Ranges of the metrics of this package that are no fractions."""
 
 
 def load_metric(metrics: Sequence[str] = DOCUMENTED_METRICS) -> Any:

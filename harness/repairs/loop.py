@@ -146,7 +146,7 @@ def _modulus(source: Source, test: cst.BaseExpression) -> str | None:
 
 
 def window_sizes(source: Source, backward: cst.Call) -> list[str]:
-    """By what a script counts the micro-batches of an update: n of ``step % n``, or of ``range(n)``."""
+    """Sizes by which a script counts the micro-batches of an update: n of ``step % n``, or of ``range(n)``."""
     found = []
     for loop in source.enclosing(backward, LOOPS):
         found += [

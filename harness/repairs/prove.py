@@ -36,7 +36,7 @@ def _check(workdir: Workdir, options: WatchOptions, timeout: float) -> CheckRepo
         report: CheckReport = TypeAdapter(CheckReport).validate_json(file.read_bytes())
         return report
     said = [line for line in start.said.splitlines() if line.strip()]
-    return f"it takes more than {timeout:.0f} s" if start.timed_out else (said or ["it ended without a word"])[-1]
+    return f"it takes more than {timeout:.0f} s" if start.timed_out else (said or ["it ended without a message"])[-1]
 
 
 @dataclass
@@ -157,14 +157,14 @@ def prove(on: Bench, report: CheckReport, again: CheckReport | None = None) -> P
             if finding.check in (*now.held, *known[patched].quiets):
                 patch = Patch(finding.check, gone_with=patched)
             else:
-                patch = Patch(finding.check, why=f"with the patch of {patched} there is nothing left that it looks at")
+                patch = Patch(finding.check, why=f"the patch of {patched} leaves nothing for it to judge")
         elif finding.severity == "warning" and finding.check not in WASTE:
-            patch = Patch(finding.check, why="what a warning is about may be meant")
+            patch = Patch(finding.check, why="it is a warning, and may be what you meant")
         elif finding.check not in known:
-            patch = Patch(finding.check, why="its repair is not one place that is known")
+            patch = Patch(finding.check, why="no automatic repair is known for it")
         elif isinstance(now, str) or now.crashed is not None:
             says = now if isinstance(now, str) else str(now.crashed).splitlines()[-1]
-            patch = Patch(finding.check, why=f"run again in a copy of the working directory, the script fails: {says}")
+            patch = Patch(finding.check, why=f"the script fails in a copy of the working directory: {says}")
         else:
             patch, now = _patch(on, finding.check, now, proved)
             proved.report = now
@@ -190,20 +190,20 @@ def _patch(on: Bench, check: str, now: CheckReport, proved: Proved) -> tuple[Pat
     """The first edit that is proved; and what is found with it, or without any."""
     finding = next((each for each in now.findings if each.check == check), None)
     if finding is None:
-        return Patch(check, why="it is not found when the script is run again"), now
+        return Patch(check, why="it is not found when the script runs again"), now
     if finding.explained_by is not None:  # an edit could only hide what its cause does
         return Patch(check, why=f"it may follow from {finding.explained_by}: repair that first"), now
     place = PLACE.fullmatch(finding.where or "")
     name = place["file"] if place else ""
     begun = on.read(name) if name else None
     if begun is None:
-        return Patch(check, why=f"{name or 'its place'} is no file of the working directory's own"), now
+        return Patch(check, why=f"{name or 'its place'} is not a file in the working directory"), now
     before = proved.after.get(name, begun)
     objections: list[str] = []
     edits = list(candidates(before, finding))
     for number, edited in enumerate(edits, start=1):
         if _overlap(begun, before, edited):
-            objections.append("it overlaps with a patch before it")
+            objections.append("it overlaps with an earlier patch")
             continue
         on.begins(f"edit {number} of {len(edits)} for {check}: about {now.seconds['in all']:.0f} s …")
         after = on.run(proved.after | {name: edited}, now.seconds["in all"])
@@ -216,9 +216,9 @@ def _patch(on: Bench, check: str, now: CheckReport, proved: Proved) -> tuple[Pat
             return Patch(check, name, _diff(name, before, edited)), after
         objections.append(objection)
     if not objections:
-        return Patch(check, why="no edit that is known for it fits this script"), now
+        return Patch(check, why="no known edit for it fits this script"), now
     count = f"{len(objections)} edit{'s' * (len(objections) > 1)} tried"
-    return Patch(check, why=f"{count}, none of them proved: {objections[0]}"), now
+    return Patch(check, why=f"{count}, none of them worked: {objections[0]}"), now
 
 
 def _objection(check: str, before: CheckReport, after: CheckReport | str) -> str | None:
@@ -229,15 +229,15 @@ def _objection(check: str, before: CheckReport, after: CheckReport | str) -> str
         return f"the script crashes: {after.crashed.splitlines()[-1]}"
     found, new = _found(after), sorted(_found(after) - _found(before))
     if check in found:
-        return "it is found all the same"
+        return "it does not help: the finding is still there"
     if new:
-        return f"{', '.join(new)} is found then"
+        return f"{', '.join(new)} is found with it"
     lost = sorted(({check} | set(before.held)) - set(after.held) - set(all_repairs()[check].quiets))
     if lost:
-        return f"{', '.join(lost)} no longer applies"
+        return f"with it, nothing is left for {', '.join(lost)} to judge"
     if {each.check for each in after.not_looked_at} - {each.check for each in before.not_looked_at}:
-        return "a check fails itself then"
-    return "fewer updates are made then" if after.updates < before.updates else None
+        return "a check crashes with it"
+    return "the script makes fewer updates with it" if after.updates < before.updates else None
 
 
 def _found(report: CheckReport) -> set[str]:

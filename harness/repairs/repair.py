@@ -33,7 +33,7 @@ class RepairTarget:
         self.details = finding.details
         """What its check says of it, by name."""
         self.case = finding.details.get("case")
-        """In which case its check found it, where that matters to a repair."""
+        """Case in which its check found it, where that matters to a repair."""
 
     @property
     def statement(self) -> Statement:

@@ -50,7 +50,7 @@ def resumed_incompletely(fault: RepairTarget) -> Iterator[cst.Module]:
 
 
 def _saved(source: Source) -> dict[str, str]:
-    """By key, the variables whose states are in a dictionary."""
+    """Key of a dictionary to the variable whose state is under it."""
     return {
         source.code(each.key): dotted(receiver(each.value))
         for each in source.all(source.module, cst.DictElement)

@@ -50,7 +50,7 @@ class Source:
         return [each for each in self._positions if isinstance(each, kinds)]
 
     def first(self, node: cst.CSTNode) -> int:
-        """Its first line."""
+        """First line of a node."""
         return int(self._positions[node].start.line)
 
     def last(self, node: cst.CSTNode) -> int:
@@ -133,18 +133,18 @@ class Source:
         return self.module.visit(_Edits(changes))
 
     def exchanged(self, nodes: Mapping[Any, cst.CSTNode]) -> cst.Module:
-        """With other nodes in the place of some."""
+        """Module with other nodes in the place of some."""
         return self.edited(self.exchange(nodes))
 
     def exchange(self, nodes: Mapping[Any, cst.CSTNode]) -> dict[cst.CSTNode, list[Change]]:
         return {old: [_put(new)] for old, new in nodes.items()}
 
     def replaced(self, old: cst.CSTNode, code: str) -> cst.Module:
-        """With another expression in the place of one."""
+        """Module with another expression in the place of one."""
         return self.exchanged({old: self.expression(code)})
 
     def called_otherwise(self, call: cst.Call, name: str) -> cst.Module:
-        """With a call of another function of the same module, or another method."""
+        """Module with a call of another function of the same module, or of another method."""
         old = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
         return self.exchanged({old: old.with_changes(value=name)})
 
@@ -152,7 +152,7 @@ class Source:
         return cst.parse_expression(code, config=self.module.config_for_parsing)
 
     def inserted(self, code: str, *, before: cst.CSTNode | None = None, after: cst.CSTNode | None = None) -> cst.Module:
-        """With another line before or after a statement."""
+        """Module with another line before or after a statement."""
         return self.edited(self.insertion(code, before=before, after=after))
 
     def insertion(
@@ -163,7 +163,7 @@ class Source:
         return {target: [_beside(self._fitting(new, block), before=before is not None)]}
 
     def surrounded(self, statement: cst.CSTNode, first: str, last: str) -> cst.Module:
-        """With a line before a statement and one after it."""
+        """Module with a line before a statement and one after it."""
         (target, before), (_, after) = (
             *self.insertion(first, before=statement).items(),
             *self.insertion(last, after=statement).items(),
@@ -180,7 +180,7 @@ class Source:
         return found
 
     def removal(self, statement: cst.CSTNode) -> dict[cst.CSTNode, list[Change]]:
-        """Its blank lines stay for what comes after it, its comments go with it."""
+        """Changes that remove a statement: its blank lines stay for what comes after it, its comments go with it."""
         unit, _ = self.unit(statement)
         changes: dict[cst.CSTNode, list[Change]] = {unit: [lambda _: cst.RemoveFromParent()]}
         after = list(self.siblings(statement))
@@ -196,7 +196,7 @@ class Source:
     def moved(
         self, *statements: cst.CSTNode, before: cst.CSTNode | None = None, after: cst.CSTNode | None = None
     ) -> cst.Module:
-        """With statements before or after another one, with their comments."""
+        """Module with statements moved before or after another one, with their comments."""
         target, block = self.unit(before or after)  # type: ignore[arg-type]
         changes: dict[cst.CSTNode, list[Change]] = {}
         lines = []
@@ -276,7 +276,7 @@ def called(call: cst.Call) -> str:
 
 
 def receiver(call: cst.Call) -> cst.BaseExpression | None:
-    """That of which a method is called."""
+    """Object of which a method is called."""
     return call.func.value if isinstance(call.func, cst.Attribute) else None
 
 

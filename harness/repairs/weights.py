@@ -33,7 +33,7 @@ def state_kept_without_copy(fault: RepairTarget) -> Iterator[cst.Module]:
 
 
 def _copied(source: Source, state: str) -> str:
-    """By the module copy where the script imports it; else tensor by tensor."""
+    """Copy of a state by the module copy where the script imports it; else tensor by tensor."""
     for each in source.all(source.module, cst.Import):
         if any(alias.evaluated_name == "copy" and alias.asname is None for alias in each.names):
             return f"copy.deepcopy({state})"

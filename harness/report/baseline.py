@@ -29,7 +29,7 @@ class SpreadShown(StrictModel):
     mean: float
     deviation: float
     smallest_drop: dict[int, float | None]
-    """That so many new seeds detect; None where none that is possible."""
+    """Number of new seeds to the smallest drop that they detect; None where they detect none that is possible."""
 
 
 class SeedShown(StrictModel):
@@ -66,7 +66,7 @@ class SeedsShown(FileShown):
     kind: Literal["seeds"] = "seeds"
     runs: list[SeedShown]
     spread: dict[str, SpreadShown]
-    """By metric; empty where there is one seed."""
+    """Metric to its spread; empty where there is one seed."""
 
 
 class BaselinesShown(StrictModel):

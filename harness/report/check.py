@@ -37,7 +37,7 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
     for note in report.notes:
         yield f"  note: {note}"
     if report.updates or report.crashed is None:
-        yield f"  {_looked_at(report)}"
+        yield f"  {_looked_at(report, hint=not verbose)}"
         yield from (f"  {what:<{WIDEST}}{said}" for what, said in report.did.items())
         if "metrics" in _blind(report) and not report.did.get("scored", "nothing").startswith("nothing"):
             yield f"  harness vary {report.script} tries whether the score depends on what must not matter"
@@ -56,7 +56,7 @@ def summary_line(report: CheckReport) -> str:
     counted = [count(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]
     if report.not_looked_at:
         counted.append(f"{count(len(report.not_looked_at), 'check')} crashed")
-    passes = " of shortened passes" if report.shortened else ""
+    passes = " of shortened passes (--full: whole ones)" if report.shortened else ""
     before, in_all = report.seconds.values()
     found, made = ", ".join(counted) or "nothing found", f"{count(report.updates, 'update')}{passes}"
     says = f"{found} in {made}"
@@ -114,7 +114,7 @@ def patch_lines(report: CheckReport, *, written: bool) -> Iterator[str]:
     yield f"{report.script}: {done} of {count(len(report.findings), 'finding')} {says}"
 
 
-def _looked_at(report: CheckReport) -> str:
+def _looked_at(report: CheckReport, *, hint: bool = False) -> str:
     """How many checks passed, why others did not apply, and the families of which none did."""
     held = f"{count(len(report.held), 'check')} passed"
     if not report.did_not_apply:
@@ -126,8 +126,8 @@ def _looked_at(report: CheckReport) -> str:
         shown.append(f"other reasons: {others}")
     without = f"{sum(number for number, _ in reasons)} did not apply"
     blind = _blind(report)
-    all_of = f", among them all of {', '.join(blind)}" if blind else ""
-    return f"{held}; {without}{all_of} ({', '.join(shown)})"
+    all_of = f", among them every check of {', '.join(blind)}" if blind else ""
+    return f"{held}; {without}{all_of} ({', '.join(shown)}{'; -v lists them' if hint else ''})"
 
 
 def _blind(report: CheckReport) -> list[str]:

@@ -74,12 +74,12 @@ MATRIX = Rule("matrix::changed", "warning", "What is found on these versions is 
 
 
 def of_check(report: CheckReport) -> Log:
-    """Of ``harness check SCRIPT``."""
+    """Log of ``harness check SCRIPT``."""
     return Log(f"check {report.script}", of_findings(report.findings), [_of_script(report)])
 
 
 def of_checks(report: ScriptsReport) -> Log:
-    """Of ``harness check`` for several scripts: one invocation each."""
+    """Log of ``harness check`` for several scripts: one invocation each."""
     invocations = [
         _of_script(each.report) if each.report else [Notification("error", f"{each.script}: {each.error}")]
         for each in report.scripts
@@ -88,30 +88,30 @@ def of_checks(report: ScriptsReport) -> Log:
 
 
 def of_resume(report: ResumeReport) -> Log:
-    """Of ``harness resume SCRIPT``."""
+    """Log of ``harness resume SCRIPT``."""
     return Log(f"resume {report.script}", of_findings(report.findings), [[]])
 
 
 def of_vary(report: VaryReport) -> Log:
-    """Of ``harness vary SCRIPT``."""
+    """Log of ``harness vary SCRIPT``."""
     return Log(f"vary {report.script}", of_findings(report.findings), [[]])
 
 
 def of_run(record: RunRecord) -> Log:
-    """Of ``harness run``."""
+    """Log of ``harness run``."""
     ended = [Notification("error", "The run was interrupted.")] if record.interrupted else []
     return Log("run", of_findings(record.all_findings), [ended])
 
 
 def of_documents(record: DocumentsRecord, paths: Mapping[str, Path]) -> Log:
-    """Of ``harness documents``; ``paths`` are those of the record's files."""
+    """Log of ``harness documents``; ``paths`` are those of the record's files."""
     results = [_of_block(each, str(paths[each.file])) for each in record.blocks if each.outcome in DOCUMENTS]
     ended = [Notification("error", "Not all documents were run: interrupted.")] if record.interrupted else []
     return Log("documents", results, [ended])
 
 
 def of_changes(changes: Iterable[Change]) -> Log:
-    """Of ``harness matrix``: the cells that are not what was recorded, which have no place."""
+    """Log of ``harness matrix``: the cells that are not what was recorded, which have no place."""
     results = []
     for change in changes:
         now = f"{change.now.outcome} {change.now.value or ''}".strip() if change.now else "gone"

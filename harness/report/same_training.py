@@ -16,7 +16,7 @@ def same_training_lines(report: SameTrainingReport) -> Iterator[str]:
     yield report.command if named else f"{report.name}: {report.command}"
     for each in report.ways:
         if each.apart:
-            yield f"  {each.way}: another training"
+            yield f"  {each.way}: NOT the same training"
             yield from (f"    {_sentence(apart)}" for apart in each.apart[:MOST_APART])
             yield from [f"    and {len(each.apart) - MOST_APART} more"] * (len(each.apart) > MOST_APART)
             yield from [f"    {each.hint}"] * (each.hint is not None)

@@ -24,7 +24,7 @@ class ClaimShown(StrictModel):
     kind: Literal["exact", "ball park", "invariant"] = "invariant"
     says: str
     checks: list[str]
-    """Those that stand for it."""
+    """Ids of the checks that stand for it."""
     documents: list[str] = Field(default_factory=list)
     expected: Any = None
     derived: str | None = None

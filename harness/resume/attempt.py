@@ -23,7 +23,7 @@ class Parting:
 
     @property
     def update(self) -> int:
-        """Its number in the uninterrupted run."""
+        """Number of the update in the uninterrupted run."""
         return self.whole.at
 
     @cached_property
@@ -139,8 +139,8 @@ class Attempt:
     def line_of(self, digests: Digests) -> tuple[str | None, str]:
         """Where something was lost, and how: it was not saved, or it was and is not loaded."""
         if self.checkpoint is not None and digests and self.kept.isdisjoint(digests.values()):
-            return self.save_line, f"{self.checkpoint.path} does not hold it"
-        return self.load_line, "it was saved, and is not loaded" if digests else "it is not as it was saved"
+            return self.save_line, f"{self.checkpoint.path} does not contain it"
+        return self.load_line, "it was saved, but not loaded" if digests else "it differs from what was saved"
 
     @cached_property
     def anew(self) -> bool:

@@ -30,7 +30,7 @@ from harness.starts.isolated import folders_of
 from harness.starts.journal import Journal, Operation
 from harness.starts.mirror import ENTRIES, LINKED
 from harness.starts.moments import Moment, Store, within
-from harness.starts.orders import RowPlace, Watched
+from harness.starts.orders import KillPoint, Watched
 from harness.starts.workdir import ABOUT, Command, Scratch, Start, at_once, must_train, scratch
 
 KEPT_DAYS = 7
@@ -51,7 +51,7 @@ RECORDED = 1
 LAUNCHED = "start it in several processes, with --processes"
 """What to do with a script that a launcher is to start."""
 
-IDLE = "so there is nothing to go on with; if a finished checkpoint lies in the working directory, move it away"
+IDLE = "so there is nothing to resume; if the checkpoint of a finished run is in the working directory, move it away"
 """What follows where a script makes no update."""
 
 
@@ -95,7 +95,7 @@ def kills_of(moments: Sequence[Moment]) -> list[Kill]:
     """A kill at each moment of a save. Before the first operation and after the last it is one between two updates."""
     ends = (0, len(moments) - 1) if moments[0].at else (len(moments) - 1,)
     kinds: list[Kind] = ["after an update" if number in ends else "during a save" for number in range(len(moments))]
-    return [Kill(kind, RowPlace(), each.at, moment=each) for kind, each in zip(kinds, moments, strict=True)]
+    return [Kill(kind, KillPoint(), each.at, moment=each) for kind, each in zip(kinds, moments, strict=True)]
 
 
 class Kept:
@@ -128,7 +128,7 @@ class Kept:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise CannotTry("the same harness resume --every-event is under way; wait for it") from error
+                raise CannotTry("the same harness resume --every-event is running; wait until it ends") from error
             yield
 
     def has(self, name: str) -> bool:
@@ -202,7 +202,7 @@ class EventStarts:
                 made += moment.holds in left
                 yield found, (time.monotonic() - begun) / max(1, made) * (len(left) - made)
         except KeyboardInterrupt:
-            tell("what was tried so far is kept: the same command goes on from there")
+            tell("what was tried so far is kept: the same command continues from there")
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)  # starts that go on are ended with the scratch folder

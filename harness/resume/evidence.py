@@ -80,5 +80,5 @@ def other_files(attempt: Attempt) -> tuple[Saved, int, bool] | None:
 
 
 def _files(journal: Journal) -> dict[tuple[int, str], Saved]:
-    """By the updates made before and the path; of several the last."""
+    """Finished files by the updates made before and the path; of several the last."""
     return {(saved.at, saved.path): saved for saved in journal.saves if saved.done}

@@ -77,7 +77,7 @@ def _torn(attempt: Attempt, name: str, evidence: Evidence) -> Evidence:
     if (moment := attempt.kill.moment) is not None:
         return replace(
             evidence,
-            expected=f"to go on although it was killed at update {attempt.kill.at}, {moment}",
+            expected=f"to continue after it was killed at update {attempt.kill.at}, {moment}",
             observed=f"{name.partition('::')[2]}: {evidence.observed}",
             where=None if moment.operation is None else moment.operation.where,
             update=attempt.kill.at or None,
@@ -85,7 +85,7 @@ def _torn(attempt: Attempt, name: str, evidence: Evidence) -> Evidence:
     torn = attempt.killed.saves[-1]
     return replace(
         evidence,
-        expected=f"to go on although {torn.path} was being written at update {torn.at}",
+        expected=f"to continue although {torn.path} was being written at update {torn.at}",
         observed=f"{name.partition('::')[2]}: {evidence.observed}",
         where=torn.where,
         update=torn.at,

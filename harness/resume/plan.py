@@ -1,4 +1,4 @@
-"""Where a script is killed: chosen from what it did uninterrupted."""
+"""Choice of where a script is killed, from what it did uninterrupted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 from harness.starts.journal import Journal
 from harness.starts.moments import Moment
-from harness.starts.orders import RowPlace
+from harness.starts.orders import KillPoint
 
 Kind = Literal[
     "in an epoch",
@@ -25,7 +25,7 @@ Kind = Literal[
 @dataclass(frozen=True)
 class Kill:
     kind: Kind
-    place: RowPlace
+    place: KillPoint
     at: int
     """Updates made until then."""
     moment: Moment | None = None
@@ -59,13 +59,15 @@ def kills(whole: Journal, count: int, seed: int) -> list[Kill]:
 
 def asked_to_end(whole: Journal, grace: float, seed: int) -> list[Kill]:
     """A SIGTERM in an epoch, with so many seconds to end."""
-    return [replace(kill, kind="by SIGTERM", place=RowPlace(update=kill.at), grace=grace) for kill in _one(whole, seed)]
+    return [
+        replace(kill, kind="by SIGTERM", place=KillPoint(update=kill.at), grace=grace) for kill in _one(whole, seed)
+    ]
 
 
 def ranks_alone(whole: Journal, processes: int, seed: int) -> list[Kill]:
     """Each rank killed alone; and the last one again, with a launcher that starts all of them anew."""
     alone = [
-        replace(kill, kind="one rank alone", place=RowPlace(update=kill.at), rank=rank)
+        replace(kill, kind="one rank alone", place=KillPoint(update=kill.at), rank=rank)
         for kill in _one(whole, seed)
         for rank in range(processes)
     ]
@@ -79,7 +81,7 @@ def _one(whole: Journal, seed: int) -> list[Kill]:
 
 def after_each(updates: Iterable[int]) -> list[Kill]:
     """A kill after each of these updates."""
-    return [Kill("after an update", RowPlace(update=number), number) for number in updates]
+    return [Kill("after an update", KillPoint(update=number), number) for number in updates]
 
 
 def ends_of_epochs(whole: Journal) -> set[int]:
@@ -112,16 +114,17 @@ def _in_an_epoch(whole: Journal) -> list[Kill]:
         if update not in ends and (before := max((at for at in ats if at < update), default=0))
     ]
     preferred = [update for update, before in candidates if before in inside] or [update for update, _ in candidates]
-    return [Kill("in an epoch", RowPlace(update=update), update) for update in preferred]
+    return [Kill("in an epoch", KillPoint(update=update), update) for update in preferred]
 
 
 def _during_a_save(whole: Journal) -> tuple[list[Kill], list[Kill]]:
-    """In the last file of what is written together, from the second checkpoint on or of the only one; in another."""
+    """Kills in the last file of what is written together, from the second checkpoint on or of the only one; and kills
+    in another file."""
     ats = sorted({saved.at for saved in whole.checkpoints()})
     later = set(ats[1:] or ats)
     numbers = {saved.at: saved.number for saved in whole.saves if saved.at in later}
     places = [
-        Kill("during a save", RowPlace(file=saved.number), saved.at) for saved in whole.saves if saved.at in later
+        Kill("during a save", KillPoint(file=saved.number), saved.at) for saved in whole.saves if saved.at in later
     ]
     last = [kill for kill in places if kill.place.file == numbers[kill.at]]
     return last, [kill for kill in places if kill not in last]
@@ -130,13 +133,13 @@ def _during_a_save(whole: Journal) -> tuple[list[Kill], list[Kill]]:
 def _at_an_end(whole: Journal) -> list[Kill]:
     first = min((saved.at for saved in whole.checkpoints()), default=0)
     ends = [end for end in sorted(ends_of_epochs(whole)) if first < end < len(whole.updates)]
-    return [Kill("at the end of an epoch", RowPlace(update=end), end) for end in ends]
+    return [Kill("at the end of an epoch", KillPoint(update=end), end) for end in ends]
 
 
 def _in_a_window(whole: Journal) -> list[Kill]:
     first = min((saved.at for saved in whole.checkpoints()), default=0)
     return [
-        Kill("in an accumulation window", RowPlace(backward=(update.at - 1, len(update.losses) // 2)), update.at - 1)
+        Kill("in an accumulation window", KillPoint(backward=(update.at - 1, len(update.losses) // 2)), update.at - 1)
         for update in whole.updates
         if len(update.losses) > 1 and update.at - 1 >= max(first, 1)
     ]

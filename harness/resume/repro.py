@@ -29,7 +29,7 @@ LARGEST = 2**30
 """Bytes of a working directory that is written down."""
 
 LIBRARIES = ("torch", "transformers", "accelerate", "safetensors", "lightning")
-"""Those whose versions are told, where they are installed."""
+"""Libraries whose versions are told, where they are installed."""
 
 
 def check(folder: Path, command: Command, *, every_event: bool) -> None:

@@ -1,4 +1,4 @@
-"""Which rows a script goes on with after a kill, and which it should have: repeated, skipped, or in another order."""
+"""Rows that a script continues with after a kill, beside those it should: repeated, skipped, or in another order."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def _window(attempt: Attempt, parting: Parting) -> OtherRows | None:
         "window",
         f"the gradients of {len(whole)} micro-batches in update {parting.update}",
         f"those of {len(resumed)}, beginning with the {_ordinal(whole.index(resumed[0]) + 1)}: the checkpoint was "
-        f"written after {pending} of {len(whole)}, and the next start begins with a window of its own",
+        f"written after {pending} of {len(whole)}, and the restart begins a new window",
     )
 
 
 def _stream(attempt: Attempt, parting: Parting) -> OtherRows:
-    """Of batches of the script's own: which are an epoch can only be guessed, so they are one stream."""
+    """Judgement of batches of the script's own: which are an epoch can only be guessed, so they are one stream."""
     stream = [(update.at, row) for update in attempt.whole.updates for batch in update.batches for row in batch.rows]
     place = next(number for number, (update, _) in enumerate(stream) if update == parting.update)
     following = attempt.resumed.updates[parting.resumed.at - 1 :][:FOLLOWED]
@@ -66,15 +66,15 @@ def _stream(attempt: Attempt, parting: Parting) -> OtherRows:
     starts = {0} | {number for number, (update, _) in enumerate(stream) if update - 1 in ends}
     observed = f"those of update {stream[begins][0]}"
     if begins < place and {begins, place} <= starts:
-        return OtherRows("order", expected, f"{observed}: an epoch's order comes again")
+        return OtherRows("order", expected, f"{observed}: the order of an epoch is repeated")
     if begins < place:
-        return OtherRows("repeated", expected, f"{observed}: {place - begins} rows are trained with a second time")
+        return OtherRows("repeated", expected, f"{observed}: {place - begins} rows are trained on a second time")
     kind: Kind = "epoch skipped" if {begins, place} <= starts else "skipped"
-    return OtherRows(kind, expected, f"{observed}: {begins - place} rows are left out")
+    return OtherRows(kind, expected, f"{observed}: {begins - place} rows are skipped")
 
 
 def _begins_anywhere(stream: Sequence[Row], rows: Sequence[Row], place: int) -> int | None:
-    """Where in the stream the rows are, as near to ``place`` as they come."""
+    """Index in the stream at which the rows begin, as near to ``place`` as they come."""
     found = [n for n, row in enumerate(stream) if row == rows[0] and list(stream[n : n + len(rows)]) == list(rows)]
     return min(found, key=lambda begins: abs(begins - place), default=None)
 
@@ -84,13 +84,13 @@ def _sequence(attempt: Attempt, parting: Parting) -> OtherRows:
     number, place = _place(attempt, parting)
     own, rows = passes[number], _resumed_rows(attempt, parting)
     epoch, left = f"epoch {number + 1}", len(own) - place
-    expected = f"the {left} rows that are left of {epoch}" if place else f"the {left} rows of {epoch} in their order"
+    expected = f"the {left} remaining rows of {epoch}" if place else f"the {left} rows of {epoch} in their order"
     begins = _begins(own, rows)
     if begins is not None and begins < place:
-        again = "it begins again with its first row" if begins == 0 else f"it goes on from row {begins + 1}"
-        return OtherRows("repeated", expected, f"{again}: {place - begins} rows are trained with a second time")
+        again = "it starts again with the first row" if begins == 0 else f"it continues from row {begins + 1}"
+        return OtherRows("repeated", expected, f"{again}: {place - begins} rows are trained on a second time")
     if begins is not None and begins > place:
-        return OtherRows("skipped", expected, f"{begins - place} rows of {epoch} are left out")
+        return OtherRows("skipped", expected, f"{begins - place} rows of {epoch} are skipped")
     for other, those in enumerate(passes):
         begins = _begins(those, rows) if other != number else None
         if begins not in (0, place):
@@ -98,8 +98,8 @@ def _sequence(attempt: Attempt, parting: Parting) -> OtherRows:
         if other > number and begins == 0 and place == 0:
             return OtherRows("epoch skipped", expected, f"the rows of epoch {other + 1}")
         if other > number and begins == 0:
-            return OtherRows("skipped", expected, f"those of epoch {other + 1}: {left} rows are left out")
-        return OtherRows("order", expected, f"{epoch} goes on in the order of epoch {other + 1}")
+            return OtherRows("skipped", expected, f"those of epoch {other + 1}: {left} rows are skipped")
+        return OtherRows("order", expected, f"{epoch} continues in the order of epoch {other + 1}")
     return OtherRows("order", expected, _another_order(own, place, rows))
 
 
@@ -107,8 +107,8 @@ def _another_order(own: Sequence[Row], place: int, rows: Sequence[Row]) -> str:
     before, after = set(own[:place]), set(own[place:])
     again, never = len(before.intersection(rows)), len(after.difference(rows))
     if place and (again or never):
-        return f"another order: {again} rows are trained with a second time, and {never} are left out"
-    return "another order"
+        return f"a different order: {again} rows are trained on a second time, and {never} are skipped"
+    return "a different order"
 
 
 def _place(attempt: Attempt, parting: Parting) -> tuple[int, int]:
@@ -136,7 +136,7 @@ def _resumed_rows(attempt: Attempt, parting: Parting) -> list[Row]:
 
 
 def _begins(whole: Sequence[Row], rows: Sequence[Row]) -> int | None:
-    """Where in an epoch the rows begin, if they go on as it does; a pass ends with its epoch at the latest."""
+    """Index in an epoch at which the rows begin, if they follow its order; a pass ends with its epoch at the latest."""
     if not rows or rows[0] not in whole:
         return None
     begins = whole.index(rows[0])

@@ -41,8 +41,8 @@ Result = TypeVar("Result")
 KILLS = 2
 
 HOW_TO_KEEP = (
-    "write one with its weights, its optimizer's state and its place every so many updates, "
-    "torch.save({...}, 'new.pt'); os.replace('new.pt', 'checkpoint.pt'), and go on from it where it is there"
+    "save the weights, the optimizer's state and the position every N updates, "
+    "torch.save({...}, 'new.pt'); os.replace('new.pt', 'checkpoint.pt'), and load that file at the start if it exists"
 )
 
 
@@ -55,7 +55,7 @@ class KillReport:
     resumed_from: int | None
     """The update after which the script went on; None where it began anew."""
     kind: str
-    """Where in the loop it was."""
+    """Kind of place in the loop at which the script was killed."""
     lost: tuple[str, ...] = ()
     """What was lost, by the ids of the losses."""
     besides: bool = False
@@ -79,13 +79,13 @@ class ResumeReport(Report):
     kills: list[KillReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     updates: int = 0
-    """That the script makes uninterrupted."""
+    """Number of updates that the uninterrupted script makes."""
     checkpoints: int = 0
     """Files with trained weights that it writes before its last update."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of one uninterrupted start, and of all."""
+    """Seconds of one uninterrupted start, and of all starts."""
     operations: int = 0
-    """On files, in the saves that were gone through with every_event."""
+    """Number of file operations in the saves that were gone through with every_event."""
     same: int = 0
     """Moments after which the folder held what it had held at another one, which was tried."""
 
@@ -236,8 +236,8 @@ def _at_every_event(starts: EventStarts, script: str, tell: Callable[[str], None
     ats, ends = saves_to_try(first)
     if not ats:
         raise CannotTry(
-            f"{script} keeps checkpoints, and no file operation of a save was seen: they go to a database perhaps, or "
-            "another program saves them"
+            f"{script} keeps checkpoints, but no file operation of a save was seen; perhaps a database or another "
+            "program writes them"
         )
     again = starts.again(ats, ends)
     for one, other in zip(whole.journals, again.journals, strict=True):
@@ -250,8 +250,8 @@ def _at_every_event(starts: EventStarts, script: str, tell: Callable[[str], None
     tried.report.same = len(chosen) - len(kills)
     tell(
         f"uninterrupted again: the same, bit for bit; {tried.report.operations} file operations after update {ats[-1]}"
-        f"{' and before the first' * (ats[0] == 0)}: {len(kills)} moments to be killed at, "
-        f"{tried.report.same} more that leave the same"
+        f"{' and before the first' * (ats[0] == 0)}: {len(kills)} points to kill it at, "
+        f"{tried.report.same} more leave the same files"
     )
     for kill, (start, left) in zip(kills, starts.after(kills, tried.patience, tried.most, tell), strict=True):
         tried.add(kill, starts.killed_at(kill), start, left=left)
@@ -266,7 +266,7 @@ def _ended(killed: Journal, whole: Journal, kill: Kill) -> str:
     saved = f"saved {own[-1].path}" if own else "saved nothing"
     if killed.late:
         return f"{saved} and had not ended after {kill.grace:g} s"
-    return f"{saved} and {'ended' if killed.end is not None else 'was ended by the signal'}"
+    return f"{saved} and {'ended' if killed.end is not None else 'the signal ended it'}"
 
 
 @dataclass(frozen=True)
@@ -310,10 +310,10 @@ class Starts:
             orders = workdir.orders(place=kill.place, tells_held_out=True, **how)
             killed = workdir.start(orders, patience + (kill.grace or 0.0))
             if not killed.journals[kill.rank or 0].killed:
-                said = f"it was ended after {patience:.0f} s" if killed.timed_out else killed.said.strip()
+                said = f"it was stopped after {patience:.0f} s" if killed.timed_out else killed.said.strip()
                 raise CannotTry(
-                    f"{script} did not come to where it was to be killed, {kill.kind} at update {kill.at}, and had "
-                    f"come there before; {said or 'it said nothing'}"
+                    f"{script} did not reach the point where it was to be killed, {kill.kind} at update {kill.at}, "
+                    f"although the uninterrupted run did; {said or 'it printed nothing'}"
                 )
             if kill.restarts:
                 resumed = replace(killed, journals=killed.restarted, seconds=0.0)
@@ -343,7 +343,7 @@ def _check_alike(one: dict[str, Any], other: dict[str, Any]) -> None:
     for name in one:
         if one[name] != other[name]:
             raise CannotTry(
-                f"the nodes are of several kinds, which need not compute the same bits: {name} is {one[name]} on one "
+                f"the nodes differ, and may not compute the same bits: {name} is {one[name]} on one "
                 f"and {other[name]} on another; give Ray nodes of one kind"
             )
 
@@ -380,12 +380,14 @@ def _check_checkpoints(script: str, whole: Journal) -> None:
     """
     checkpoints = whole.checkpoints()
     if not checkpoints:
-        raise CannotTry(f"{script} keeps no checkpoint: no file with its weights before its last update; {HOW_TO_KEEP}")
+        raise CannotTry(
+            f"{script} keeps no checkpoint: no file with its weights is written before its last update; {HOW_TO_KEEP}"
+        )
     outside = next((saved for saved in checkpoints if Path(saved.path).is_absolute()), None)
     if outside is not None:
         raise CannotTry(
-            f"{script} keeps its checkpoints in {outside.path} ({outside.where}), outside of its working directory, so "
-            "that two starts cannot be kept apart; give it a path below the working directory"
+            f"{script} keeps its checkpoints in {outside.path} ({outside.where}), outside the working directory, "
+            "where two runs would share them; give it a path below the working directory"
         )
 
 
@@ -401,10 +403,10 @@ def _check_repeats(script: str, whole: Journal, again: Journal) -> None:
         if what is None:
             continue
         differs = f"{what} in update {one.at}"
-        raise CannotTry(f"{script} differs from itself in two uninterrupted runs: {differs}; {_remedy(parting)}")
+        raise CannotTry(f"{script} differs between two uninterrupted runs: {differs}; {_remedy(parting)}")
     if len(whole.updates) != len(again.updates):
         raise CannotTry(
-            f"{script} differs from itself in two uninterrupted runs: {len(whole.updates)} updates and "
+            f"{script} differs between two uninterrupted runs: {len(whole.updates)} updates and "
             f"{len(again.updates)}; seed what decides when it stops"
         )
 
@@ -426,19 +428,19 @@ def _remedy(parting: Parting) -> str:
 def _first_difference(parting: Parting) -> str | None:
     one, other = parting.whole, parting.resumed
     if parting.rows_differ or parting.contents_differ:
-        return "other rows are trained with"
+        return "the rows differ"
     if parting.weights:
-        return "other weights are trained"
+        return "the trained weights differ"
     if one.losses != other.losses:
         return f"the loss is {losses_shown(one.losses)} and {losses_shown(other.losses)}"
     if one.gradients != other.gradients or parting.state:
-        return "other gradients are used"
+        return "the gradients differ"
     if (one.lr, one.options) != (other.lr, other.options):
-        return "another learning rate or weight decay is used"
+        return "the learning rate or weight decay differs"
     if (one.scale, one.skipped) != (other.scale, other.skipped):
-        return "a GradScaler does something else"
+        return "the GradScaler differs"
     if differing(one.others, other.others) or one.evaluations != other.evaluations:
-        return "models that are evaluated say something else"
+        return "the evaluated models give different outputs"
     return None
 
 
@@ -451,15 +453,15 @@ def _reported(attempts: Sequence[Attempt], **how: Any) -> KillReport:
     if (moment := kill.moment) is not None:
         how |= {"event": str(moment), "where": None if moment.operation is None else moment.operation.where}
     kind = f"{kill.kind}: rank {kill.rank}" if kill.rank is not None else kill.kind
-    kind += ", started again by its launcher" * bool(kill.restarts)
+    kind += ", restarted by its launcher" * bool(kill.restarts)
     again = max(0, kill.at - first.origin)
     return KillReport(kill.at, first.resumed_from, kind, _lost(attempts), again=again, **how)
 
 
 def _line(kill: KillReport, seconds: float) -> str:
-    began = "began anew" if kill.resumed_from is None else f"went on after update {kill.resumed_from}"
-    why = " (one kill more: is it the save's fault?)" if kill.besides else ""
+    began = "started from the beginning" if kill.resumed_from is None else f"continued after update {kill.resumed_from}"
+    why = " (an extra kill, beside the save that lost something)" if kill.besides else ""
     kind = kill.kind if kill.event is None else kill.event
     if kill.ended is not None:
-        kind += f", {kill.ended}; {kill.again} updates ({kill.again * seconds:.0f} s) are made once more"
+        kind += f", {kill.ended}; {kill.again} updates ({kill.again * seconds:.0f} s) are repeated"
     return f"killed at update {kill.at}, {kind}{why}: {began}, {', '.join(kill.lost) or 'the same, bit for bit'}"

@@ -24,9 +24,9 @@ SPLITS = ("train", "validation", "test")
 TSV_FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
 ORIGINAL_TRAIN, ORIGINAL_TEST, DEV_IDS = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"
 GLUE_HEADERS = tuple([first, "#1 ID", "#2 ID", "#1 String", "#2 String"] for first in ("Quality", "index"))
-"""Of MRPC, with labels and without."""
+"""Headers of MRPC, with labels and without."""
 SENTENCE_HEADERS = (["sentence", "label"], ["index", "sentence"])
-"""Of SST-2, with labels and without."""
+"""Headers of SST-2, with labels and without."""
 READERS = {"parquet": "parquet", "jsonl": "json", "json": "json", "csv": "csv"}
 TOKENIZER_FILES = ["tokenizer.json", "vocab.txt", "vocab.json", "*.model"]
 JSON_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")

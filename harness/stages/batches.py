@@ -90,7 +90,7 @@ def batch_keys(run: Run) -> Iterator[Finding]:
             expected,
             observed,
             where=f"{name} dataloader",
-            hint="The collator drops or adds keys; the model misses what is not there without a word.",
+            hint="The collator drops or adds keys; the model ignores silently that a key is missing.",
         )
 
 
@@ -195,7 +195,7 @@ def fixed_length_batches(run: Run) -> Iterator[Finding]:
         observed,
         of="batches of widths",
         where="split validation",
-        hint="A batch of another width makes a TPU compile anew: let the collator keep the padding it is given.",
+        hint="A TPU compiles again for each new width of a batch: let the collator keep the padding it is given.",
     )
 
 

@@ -65,7 +65,7 @@ class MadeBy(Generic[Made]):
     def __get__(self, run: Outputs | None, owner: type[Outputs]) -> MadeBy[Made] | Made:
         if run is None:
             return self
-        raise NotMadeYet(f"the stage {self.stage} makes {self.name}, and this run has not come to it")
+        raise NotMadeYet(f"this run has not reached the stage {self.stage}, which makes {self.name}")
 
 
 class KeepsEpochs(Protocol):
@@ -216,9 +216,9 @@ class Stage:
         self.steps: dict[str, Step] = {}
         self.checks: list[StageCheck[Run]] = []
         self.loops_of: dict[str, tuple[str, ...]] = {}
-        """By id, the loops that a check is about, where they are not all that have the step."""
+        """Id of a check to the loops that it is about, where they are not all that have the step."""
         self.stands_for: dict[str, Claim | Invariant] = {STEP_COMPLETES.id: STEP_COMPLETES}
-        """By id: what the checks of the stage stand for."""
+        """Id to what the checks of the stage stand for."""
         self.completes = StageCheck[Run](
             f"{name}::completes", STEP_COMPLETES.id, f"The step {name} runs to its end.", lambda run: iter(())
         )
@@ -335,7 +335,7 @@ class Stage:
 
 
 def of_another_loop(run: Run, loops: Sequence[str]) -> str | None:
-    """That the run's loop is none of these; None where it is one."""
+    """Reason that the run's loop is none of these; None where it is one."""
     if run.recipe.loop in loops:
         return None
     return f"about loop {' or '.join(loops)}; this recipe has {run.recipe.loop}"

@@ -83,7 +83,7 @@ def torch_format(run: Run) -> Iterator[Finding]:
                     if isinstance(value, torch.Tensor)
                     else type(value).__name__,
                     where=f"split {name}, column {column}",
-                    hint='Call set_format("torch"); labels must be whole numbers, or the loss is another one.',
+                    hint='Call set_format("torch"); labels must be whole numbers, or the model takes a different loss.',
                 )
 
 

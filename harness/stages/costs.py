@@ -117,7 +117,7 @@ def only_the_rows_read_are_in_memory(run: Run) -> Iterator[Finding]:
             expected=f"all of {whole} in memory",
             observed=as_mib(resident["in memory"]),
             where="load_from_disk(keep_in_memory=True)",
-            hint="The two are told apart by resident memory, which is not counted here as elsewhere.",
+            hint="This check measures resident memory, which this system may count differently.",
         )
 
 
@@ -184,7 +184,7 @@ def head_order_and_dropout_vary(run: Run) -> Iterator[Finding]:
                 expected="the same losses" if factor == "nothing" else "other losses",
                 observed=f"losses {apart:.2g} apart",
                 where=f"another seed for {factor}",
-                hint="Something else is drawn, or the seed does not reach it: runs of several seeds tell less then.",
+                hint="Some random numbers do not follow the seed, so runs with several seeds tell less about chance.",
             )
 
 

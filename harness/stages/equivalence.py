@@ -126,7 +126,7 @@ def check_same_updates(run: Run) -> Iterator[Finding]:
     if "plain" not in trainings:
         raise NotApplicable(f"fewer training rows than the {run.recipe.rows_per_update} of an update")
     ours, theirs, tolerance = trainings["plain"], trainings[run.recipe.loop], tolerance_of(run)
-    hint = "From here on this loop is another computation: compare the two line by line."
+    hint = "From here on the two loops compute different things: compare them line by line."
     if found := list(losses_differ(ours, theirs, tolerance, hint)):
         yield from found
         return

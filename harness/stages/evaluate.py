@@ -37,11 +37,11 @@ FORMULAS: Mapping[str, tuple[str, Formula | None]] = {
     "f1_weighted": ("f1", formula("weighted")),
     "matthews_correlation": ("mcc", formula("all-classes")),
 }
-"""By the name of a metric, its kind and its formula among those by which ``check`` explains what scripts report: the
+"""Name of a metric to its kind and its formula among those by which ``check`` explains what scripts report: the
 metric's own code must not vouch for itself."""
 
 CERTAIN = 1e-4
-"""By so much one logit must be larger for its answer to count as certain: float32's rounding moves them less."""
+"""Lead that one logit must have for its answer to count as certain: float32's rounding moves them less."""
 
 
 @STAGE.step
@@ -175,7 +175,7 @@ def metric_is_right(run: Run) -> Iterator[Finding]:
 
 
 def scores_expected(run: Run) -> dict[str, float]:
-    """By name: counted by hand, or what a module of the user's own makes of all predictions at once."""
+    """Scores by name: counted by hand, or what a module of the user's own makes of all predictions at once."""
     predictions, references = predictions_seen(run), labels(run)
     expected: dict[str, float] = {}
     if own := [metric for metric in run.recipe.metrics if is_module(metric)]:

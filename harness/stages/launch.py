@@ -43,7 +43,7 @@ def not_asked_for(run: Run) -> str | None:
 STAGE = Stage("launch", loops=("accelerate",), passed_over=not_asked_for)
 
 UPDATES = 2
-"""Of each start."""
+"""Updates of each start."""
 
 BATCH_SIZE = 8
 """train.py's, of each process."""
@@ -97,7 +97,7 @@ class Starter:
     """One of the ways to start train.py."""
 
     command: Callable[[Path, Path], Sequence[str]]
-    """Of the script, and of the folder with the corpus."""
+    """Command for the script and the folder with the corpus."""
     processes: int = 1
 
 

@@ -247,7 +247,7 @@ def takes_every_column(run: Run) -> Iterator[Finding]:
                 expected=f"columns among {', '.join(sorted(taken))}",
                 observed=f"{', '.join(sorted(unknown))}",
                 where=f"split {name}",
-                hint="Remove or rename the column; a forward with **kwargs takes it without a word and does nothing.",
+                hint="Remove or rename the column; a forward with **kwargs silently ignores it.",
             )
 
 

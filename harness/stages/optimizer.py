@@ -38,7 +38,7 @@ def is_adamw(run: Run) -> Iterator[Finding]:
         yield Finding(
             expected="torch.optim.AdamW",
             observed=f"{type(run.optimizer).__module__}.{type(run.optimizer).__qualname__}",
-            hint="Use torch.optim.AdamW; Adam's weight_decay is another regularisation.",
+            hint="Use torch.optim.AdamW; Adam's weight_decay is a different regularisation.",
         )
 
 
@@ -99,7 +99,7 @@ def other_values_are_defaults(run: Run) -> Iterator[Finding]:
                 group.get(name),
                 of=name,
                 where=f"parameter group {number}",
-                hint="The documents set the learning rate only; another value gives another run.",
+                hint="The documents set the learning rate only; a different value gives a different run.",
             )
 
 

@@ -67,7 +67,10 @@ class Keeper:
             with replaced_atomically(self.path) as file:
                 torch.save(state, file)
         except (OSError, RuntimeError) as error:  # torch's own words for a disk that is full
-            tqdm.write(f"harness: this epoch is not kept, and cannot be gone on from ({error})", file=sys.stderr)
+            tqdm.write(
+                f"harness: this epoch could not be saved, so --resume cannot continue from it ({error})",
+                file=sys.stderr,
+            )
 
     def go_on(self, run: Run) -> Resumed | None:
         """Put model, optimizer, schedule, random numbers and what was seen back; None where nothing was kept.
@@ -125,10 +128,12 @@ class Keeper:
             state: dict[str, Any] = torch.load(self.path, map_location="cpu", weights_only=True, mmap=mmap)
         except Exception as error:  # of whatever a damaged file makes of its readers
             raise CannotTry(
-                f"{self.path} cannot be read ({type(error).__name__}); remove it, and the run begins anew"
+                f"{self.path} cannot be read ({type(error).__name__}); remove it to start the run from the beginning"
             ) from error
         if state.get("schema") != SCHEMA:
-            raise CannotTry(f"{self.path} is of another version of the harness; remove it, and the run begins anew")
+            raise CannotTry(
+                f"{self.path} is of another version of the harness; remove it to start the run from the beginning"
+            )
         return state
 
     def check(self, state: dict[str, Any], about: dict[str, Any]) -> None:
@@ -141,8 +146,8 @@ class Keeper:
             kept = dict(_flat(state["about"])).get(name)
             if kept != value:
                 raise CannotTry(
-                    f"the run in {self.path.parent} has {name} {kept!r}, and here it is {value!r}: a run goes on with "
-                    "the same options, data, versions and machine; give those, or another --output"
+                    f"the run in {self.path.parent} has {name} {kept!r}, and here it is {value!r}: a run can be "
+                    "resumed only with the same options, data, versions and machine; give those, or a new --output"
                 )
 
 

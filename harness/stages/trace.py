@@ -34,7 +34,7 @@ class TracedForward:
     gradients: bool
     """Whether the outputs can be differentiated."""
     devices: tuple[str, ...]
-    """Of the tensors that it was given."""
+    """Devices of the tensors that it was given."""
     rows: tuple[str, ...]
     """The rows of the batch, each told by its ids and its label."""
     loss: float | None
@@ -57,7 +57,7 @@ class TracedUpdate:
 
     update: int
     lr: float
-    """Of the first parameter group, as the step used it."""
+    """Learning rate of the first parameter group, as the step used it."""
     grad_norm: float
     """The 2-norm over all gradients, as the step used them."""
     missing: tuple[str, ...]
@@ -118,9 +118,9 @@ class Trace:
     update: int = 1
     """The number of the update that the loop is working towards, counted from 1."""
     tensors: dict[int, tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
-    """By update: digests of the weights before its step, and of the gradients that it used."""
+    """Update to the digests of the weights before its step, and of the gradients that it used."""
     unchanged: dict[int, list[str]] = field(default_factory=dict)
-    """By update: the parameters that were looked at, should have changed, and did not.
+    """Update to the parameters that were looked at, should have changed, and did not.
 
     Each is looked at when an update first should change it, and one at each update from then on, in turn. Of the
     latter only :data:`STILL` unchanged ones in a row count: one alone may have lost its change to rounding.

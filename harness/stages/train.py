@@ -130,12 +130,12 @@ LOOPS = {
 
 
 def updates_left(run: Run) -> int | None:
-    """Those after which the training stops early; None where it does not."""
+    """Number of updates after which the training stops early; None where it does not."""
     return run.updates and run.updates - run.gone_on_after
 
 
 def epochs_left(run: Run) -> int:
-    """Those that the training still goes through."""
+    """Number of epochs that the training still goes through."""
     done = run.gone_on_after // len(run.train_dl) if run.gone_on_after else 0
     return run.recipe.epochs - done
 

@@ -463,5 +463,5 @@ def takes_a_new_model(run: Run) -> Iterator[Finding]:
             expected="a second training that starts from the weights the first one left",
             observed="other weights after an update with learning rate 0",
             where="Trainer(trained_model, ...).train()",
-            hint="This version of Trainer makes the model anew: compare its weights with the checkpoint.",
+            hint="This version of Trainer creates the model again: compare its weights with the checkpoint.",
         )

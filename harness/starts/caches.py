@@ -26,7 +26,7 @@ LARGEST = 5 * 2**30
 
 
 SOON_GONE = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/folders")  # noqa: S108 - nothing is written there
-"""Where folders lie that no next run finds."""
+"""Folders below which nothing is there for the next run."""
 
 
 def bring(mirror: Mirror) -> None:

@@ -16,7 +16,7 @@ from typing import NoReturn, TextIO
 from harness.starts.isolated import VARIABLE, Directory, joined
 from harness.starts.journal import Writer
 from harness.starts.operations import Operations
-from harness.starts.orders import Orders, RowPlace
+from harness.starts.orders import KillPoint, Orders
 from harness.starts.recorder import Recorder, Recording
 from harness.starts.saves import Files
 from harness.watch.bus import OutcomeListener
@@ -82,7 +82,7 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
         _end_all(orders, rank)
 
     mine = rank == (orders.rank or 0) and _restarts() == 0
-    place, most = orders.place if mine else RowPlace(), orders.most_updates if rank == 0 else None
+    place, most = orders.place if mine else KillPoint(), orders.most_updates if rank == 0 else None
     recording = Recording(Writer(journal), place, most, kill, ended, orders.keep is not None, orders.tells_held_out)
 
     def recorder(monitor: Monitor) -> Recorder:
@@ -90,11 +90,11 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
 
     locator = Locator(path)
     shortening = TrainingShortened() if orders.shortened else None
-    threads = Session(Options((recorder, *others(recording)), shortening=shortening), locator)
+    session = Session(Options((recorder, *others(recording)), shortening=shortening), locator)
     main_recorder = recording.recorders[0]
 
     def finish(crashed: str | None, where: str | None = None) -> None:
-        failed = threads.broken or next(iter(threads.crashed.values()), None)
+        failed = session.broken or next(iter(session.crashed.values()), None)
         if len([each for each in recording.recorders if each.trained]) > 1:
             failed = failed or "the script trains in several threads"
         main_recorder.end(crashed=crashed, where=where, failed=failed)
@@ -103,14 +103,14 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
         finish(f"{orders.script} ended itself with os._exit({status})" if status else None)
         return status
 
-    threads.leaving = left
-    process, patches = os.getpid(), Patches(threads.fails)
+    session.leaving = left
+    process, patches = os.getpid(), Patches(session.fails)
     Files(recording, locator, Path.cwd()).install(patches)
     if orders.operations:
         mirror = Directory.join(Path(os.environ[VARIABLE])).mirror
         Operations(recording, locator, mirror, orders.watched).install(patches)
     try:
-        with as_main(orders.script, orders.arguments, path), room_on_the_stack(), instrumented(threads):
+        with as_main(orders.script, orders.arguments, path), room_on_the_stack(), instrumented(session):
             end = run_as_main(orders.script, path, locator)
     finally:
         patches.undo()

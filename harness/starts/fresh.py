@@ -39,7 +39,7 @@ def _started(given: Scratch, number: int, command: Command) -> Journal:
 
 
 def _patterns(journal: Journal) -> list[str]:
-    """Of the files that were read before the first update, in the working directory, the latest first."""
+    """Patterns of the files in the working directory that were read before the first update, the latest first."""
     read = [each.path for each in journal.loads if each.path is not None and each.at == 0]
     inside = [path for path in reversed(read) if not Path(path).is_absolute()]
     return list(dict.fromkeys(map(pattern_of, inside)))

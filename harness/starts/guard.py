@@ -140,7 +140,7 @@ def caches() -> tuple[str, ...]:
 
 
 def inductor_cache() -> str:
-    """Where torch.compile keeps what it has compiled, unless it is told otherwise."""
+    """Folder of what torch.compile has compiled, unless it is told otherwise."""
     import getpass
 
     try:

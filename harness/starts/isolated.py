@@ -53,9 +53,9 @@ class Directory:
     home: Path
     mirror: Mirror
     logs: Path
-    """With a log for each process that joins."""
+    """Folder with a log for each process that joins."""
     folders: tuple[str, ...] = ()
-    """Those that are mirrored; none where another process has named all that lies in them."""
+    """Folders that are mirrored; none where another process has named all that lies in them."""
     free: tuple[str, ...] = ()
     """Folders outside in which nothing is put back: they are the command's own."""
 
@@ -150,10 +150,10 @@ def _stamp(given: Sequence[int]) -> Stamp:
 
 @dataclass
 class Place:
-    """Where a script runs: an isolated directory, or the working directory itself."""
+    """The place where a script runs: an isolated directory, or the working directory itself."""
 
     script: str
-    """As it is named there."""
+    """Path of the script as it is named there."""
     arguments: tuple[str, ...] = ()
     directory: Directory | None = None
     keep: Path | None = None
@@ -347,7 +347,7 @@ def _made(home: Path, folders: Sequence[str], stack: ExitStack) -> Directory:
 
 
 def logs_in(home: Path) -> Path:
-    """Where the log of a directory lies: apart from it, as temporary files may be kept in memory."""
+    """Folder of the logs of a directory: apart from it, as temporary files may be kept in memory."""
     return logs_folder() / log_name(home.name)
 
 

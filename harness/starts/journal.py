@@ -27,7 +27,8 @@ class BatchTrained:
     """A batch that a backward pass came from."""
 
     number: int
-    """Of the pass over a DataLoader, counted over the passes that train; 0 where the script makes its own batches."""
+    """Number of the pass over a DataLoader, counted over the passes that train; 0 where the script makes its own
+    batches."""
     rows: tuple[str | int, ...]
     """What tells the rows: their places in the dataset where a sampler says them, else digests of what they hold."""
     content: str
@@ -44,9 +45,9 @@ class Update:
     """Counted from 1 in this start of the script."""
     batches: tuple[BatchTrained, ...]
     losses: tuple[str, ...]
-    """Of each backward pass since the step before."""
+    """Losses of the backward passes since the step before."""
     lr: tuple[float, ...]
-    """Of each parameter group."""
+    """Learning rate of each parameter group."""
     options: Digests
     """The optimizer's class, and what its groups have besides: weight decay, momentum; as they are, by name."""
     scale: float
@@ -54,14 +55,14 @@ class Update:
     skipped: int
     """Steps since the one before that a GradScaler left out."""
     weights: Digests
-    """Before the step, buffers among them."""
+    """Weights before the step, buffers among them."""
     state: Digests
     """The optimizer's, before the step, by parameter and kind."""
     gradients: Digests
     random: Digests
     """The states of the generators of random numbers."""
     modes: str
-    """Which modules are in training mode, and which parameters get gradients."""
+    """Digest of which modules are in training mode, and which parameters get gradients."""
     trained: tuple[str, ...] = ()
     """What the optimizer holds and may change."""
     begun: Digests = field(default_factory=dict)
@@ -74,7 +75,7 @@ class Update:
     taught: tuple[str, ...] = ()
     """Digests of what rows hold that were trained with for the first time."""
     evaluated: tuple[str, ...] = ()
-    """Of those that were given to a model without gradients for the first time."""
+    """Digests of what rows hold that were given to a model without gradients for the first time."""
     where: str | None = None
 
 
@@ -138,7 +139,7 @@ class Loaded:
     at: int
     where: str | None
     path: str | None = None
-    """Of a file, relative to the working directory where it lies below it."""
+    """Path of a file, relative to the working directory where it lies below it."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ class Journal:
 
     @property
     def evaluated(self) -> frozenset[str]:
-        """Of those that were given to a model without gradients."""
+        """Digests of what the rows hold that were given to a model without gradients."""
         last = () if self.end is None else self.end.evaluated
         return frozenset((*(row for update in self.updates for row in update.evaluated), *last))
 

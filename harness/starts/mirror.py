@@ -75,7 +75,7 @@ class Mirror:
         self._budget = _Budget()
 
     def of(self, path: str) -> str:
-        """Where an absolute path is in the mirror."""
+        """Path in the mirror of an absolute path."""
         return self._at + path
 
     def real(self, text: str) -> str:
@@ -142,7 +142,7 @@ class Mirror:
             os.chmod(here, mode)
 
     def _target_of(self, link: str, folder: str) -> str:
-        """Where a link of the user's leads: into the mirror where it leads into the folder."""
+        """Target of a link of the user's: in the mirror where it leads into the folder."""
         target = os.readlink(link)
         inside = target == folder or target.startswith(folder + os.sep)
         return self.of(target) if inside else target
@@ -288,7 +288,7 @@ class _Budget:
 
 
 def _inode(number: int) -> int | None:
-    """Of a file that is open."""
+    """Inode of an open file."""
     try:
         return os.fstat(number).st_ino
     except OSError:

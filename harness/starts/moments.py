@@ -42,13 +42,13 @@ class Moment:
     """The folder as it lies before an operation, within it, or after the last, as differences from the beginning."""
 
     number: int
-    """Of the operation, over all ranks."""
+    """Number of the operation, over all ranks."""
     at: int
     """Updates made by then."""
     operation: Operation | None
-    """That is about to be made; None behind the last."""
+    """Operation that is about to be made; None after the last."""
     put: dict[str, Entry] = field(default_factory=dict)
-    """By paths in the mirror, from its root."""
+    """Files that differ from the beginning, by their paths in the mirror, from its root."""
     gone: tuple[str, ...] = ()
     moved: dict[str, str] = field(default_factory=dict)
     """Files that got another name since the moment before, by the new one: nobody saw them half written under it."""
@@ -65,7 +65,7 @@ class Moment:
 
     @property
     def until(self) -> float:
-        """Where a journal ends that is killed then, as :meth:`Journal.read` takes it."""
+        """Number up to which a journal is read that ends with this kill, as :meth:`Journal.read` takes it."""
         return self.number + (0.5 if self.torn else 0.0)
 
     @cached_property

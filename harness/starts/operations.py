@@ -40,7 +40,7 @@ KINDS = {
 """Audit events of a change to a file or folder."""
 
 FOLDERS = {"os.remove": 1, "os.rmdir": 1, "os.mkdir": 2, "os.rename": 2, "os.link": 2, "os.symlink": 2}
-"""Which argument is the open folder that a path is relative to."""
+"""Audit event to the index of the argument that is the open folder to which a path is relative."""
 
 
 class Operations:

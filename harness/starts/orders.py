@@ -10,8 +10,8 @@ from typing import Any
 
 
 @dataclass
-class RowPlace:
-    """Where a script is killed: one of the three is set, or none.
+class KillPoint:
+    """The point at which a script is killed: one of the three is set, or none.
 
     After an update that has just been made; after a backward pass towards the next one; or while a file is half
     written.
@@ -26,13 +26,13 @@ class RowPlace:
 
 @dataclass(frozen=True)
 class Watched:
-    """Which file operations are kept with the folder as it lies before each."""
+    """File operations to keep, each with the folder as it lies before it."""
 
     store: str
     at: tuple[int, ...]
-    """Those that are made after so many updates."""
+    """Numbers of updates after which file operations are kept."""
     ends: tuple[int, ...] = ()
-    """After so many updates the folder alone is kept, as it lies before the next one."""
+    """Numbers of updates after which the folder alone is kept, as it lies before the next update."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Keep:
 @dataclass(frozen=True)
 class Orders:
     folder: str
-    """Where the journals of its processes are written, and their numbers."""
+    """Folder for the journals of its processes, and their numbers."""
     script: str
     arguments: tuple[str, ...] = ()
     module: bool = False
-    place: RowPlace = field(default_factory=RowPlace)
+    place: KillPoint = field(default_factory=KillPoint)
     rank: int | None = None
     """The one that is killed alone; all are, with their launcher, where it is not said."""
     grace: float | None = None
@@ -88,7 +88,7 @@ class Orders:
     def read(cls, file: Path) -> Orders:
         found = json.loads(file.read_text(encoding="utf-8"))
         backward = found["place"]["backward"]
-        place = RowPlace(**{**found["place"], "backward": tuple(backward) if backward else None})
+        place = KillPoint(**{**found["place"], "backward": tuple(backward) if backward else None})
         keep = Keep(**found["keep"]) if found["keep"] else None
         seen = found["watched"]
         watched = Watched(seen["store"], tuple(seen["at"]), tuple(seen["ends"])) if seen else None
@@ -96,7 +96,7 @@ class Orders:
         return cls(**{**found, **made})
 
     def journal(self, rank: int, restarts: int = 0) -> Path:
-        """Of a rank, after so many restarts by its launcher."""
+        """Journal of a rank, after so many restarts by its launcher."""
         return Path(self.folder, f"journal-{rank}{f'-{restarts}' * bool(restarts)}.jsonl")
 
     def pid_file(self, rank: int) -> Path:

@@ -13,7 +13,7 @@ from torch.utils.data import Subset
 
 from harness.digests import digest, joined, named_tensors, random_states, state_of, weights_of
 from harness.starts.journal import MOST_ROWS, BatchTrained, End, Loaded, Update, Writer
-from harness.starts.orders import RowPlace
+from harness.starts.orders import KillPoint
 from harness.torch_objects import held_by
 from harness.watch.bus import OutcomeListener
 from harness.watch.events import (
@@ -44,7 +44,7 @@ class _Seen:
             self._all.update(self._new)
 
     def new(self) -> tuple[str, ...]:
-        """Those that came since the last time that this was asked."""
+        """Digests of rows that came since this was last called."""
         found, self._new = tuple(self._new), []
         return found
 
@@ -54,7 +54,7 @@ class Recording:
     """What the recorders of a process share with what looks at the files that it writes."""
 
     writer: Writer
-    place: RowPlace
+    place: KillPoint
     most_updates: int | None
     kill: Callable[[], None]
     ended: Callable[[], None]
@@ -89,7 +89,7 @@ class Recorder(OutcomeListener):
         self.monitor, self._recording = monitor, recording
         recording.recorders.append(self)
         self.models: list[nn.Module] = []
-        """Those that are trained, in the order of their first call."""
+        """Models that are trained, in the order of their first call."""
         self._optimizers: list[Optimizer] = []
         self._called: dict[int, BatchTrained] = {}
         """What a forward pass was given, by its number, until a backward pass comes from it."""
@@ -111,9 +111,9 @@ class Recorder(OutcomeListener):
         self._made: Update | None = None
         """The latest, which another optimizer's step may still be a part of."""
         self._counted = 0
-        """Its number, as the watch counts."""
+        """Number of that update, as the watch counts."""
         self._together: list[Optimizer] = []
-        """Those that stepped in it."""
+        """Optimizers that stepped in that update."""
         self._usual = 1
         """How many did in the one before."""
 
@@ -169,7 +169,7 @@ class Recorder(OutcomeListener):
         return BatchTrained(number, hold if rows is None else rows, _content(batch.data), kept)
 
     def _number(self, batch: Batch) -> int:
-        """Of the pass: it gets one when the first forward that can be differentiated comes from it."""
+        """Number of the batch's pass: it gets one when the first forward that can be differentiated comes from it."""
         if id(batch.of) not in self._passes:
             self._passes[id(batch.of)] = len(self._passes) + 1
             self._held.append(batch.of)
@@ -278,7 +278,7 @@ class Recorder(OutcomeListener):
     # Weights
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Of the models that are trained, and what the optimizers hold besides."""
+        """Tensors of the models that are trained, and what the optimizers hold besides."""
         found = named_tensors(self.models)
         known = {id(tensor) for tensor in found.values()}
         others = {id(p): p for optimizer in self._optimizers for p in held_by(optimizer) if id(p) not in known}

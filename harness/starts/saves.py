@@ -210,7 +210,7 @@ def _text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _path_of(target: Any) -> Path | None:
-    """Where something is saved; None for what is no file."""
+    """Path of what something is saved to; None where it is no file."""
     name = target if isinstance(target, (str, os.PathLike)) else getattr(target, "name", None)
     return Path(os.fspath(name)) if isinstance(name, (str, os.PathLike)) else None
 

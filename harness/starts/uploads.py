@@ -168,7 +168,7 @@ class Uploads:
 
 
 def _url(given: Mapping[str, Any]) -> str:
-    """Where a repository would be: of models at its name, of others below their kind."""
+    """Address that a repository would have: of models at its name, of others below their kind."""
     kind, name = given.get("repo_type"), str(given.get("repo_id"))
     name = name if "/" in name else f"you/{name}"
     return f"{HUB}/{f'{kind}s/' if kind in ('dataset', 'space') else ''}{name}"

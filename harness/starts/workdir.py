@@ -39,7 +39,7 @@ ABOUT = "about.json"
 """What a kept start has beside its journals."""
 
 SHARE_OF_MEMORY = 0.8
-"""Of the memory that is free, what starts beside each other may take."""
+"""Share of the free memory that starts beside each other may take."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,15 @@ class Command:
 @dataclass(frozen=True)
 class Start:
     journals: list[Journal]
-    """Of each process."""
+    """Journal of each process."""
     seconds: float
     said: str
     """The end of what it printed to stderr."""
     timed_out: bool = False
     fingerprint: dict[str, Any] = field(default_factory=dict)
-    """Of the machine, where there are several."""
+    """Fingerprint of the machine, where there are several."""
     restarted: list[Journal] = field(default_factory=list)
-    """Of each process after its launcher has started all again by itself."""
+    """Journal of each process after its launcher has restarted all of them."""
 
     @classmethod
     def read(cls, folder: Path, processes: int, *, until: float | None = None) -> Start:
@@ -189,17 +189,17 @@ class Workdir:
         """Remove it, and put back what was changed outside of it.
 
         Raises:
-            CannotTry: something could not be put back, or was changed in a way that nothing was heard of.
+            CannotTry: something could not be put back, or was changed unseen.
         """
         left, reached = self._directory.put_back(), self._directory.reached()
         self._directory.remove()
         if reached:
             raise CannotTry(
-                f"{self.command.script} changed {', '.join(reached)} in a way that nothing was heard of, perhaps by a "
-                "program that it started; it is not as it was before"
+                f"{self.command.script} changed {', '.join(reached)}, unseen by the harness, perhaps through a program "
+                "that it started; the change stays"
             )
         if left:
-            raise CannotTry(f"{', '.join(left)} could not be put back as it was; harness doctor says what to do")
+            raise CannotTry(f"{', '.join(left)} could not be put back as it was; see harness doctor")
 
     def own(self, name: str) -> str:
         """A file below the working directory, to be written to."""
@@ -310,7 +310,7 @@ def must_train(start: Start, command: Command, *, launched: str, idle: str) -> N
             said = start.said.strip() if journal.end is None else str(journal.end.crashed)
             if "environment variable RANK expected" in said and command.processes == 1:
                 raise CannotTry(f"{script} is to be started by torchrun (RANK is not set): {launched}")
-            raise CannotTry(f"{script} crashes:\n{said or 'it ended without a word'}")
+            raise CannotTry(f"{script} crashes:\n{said or 'it ended without a message'}")
         if journal.end.failed is not None:
             raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
         if not journal.updates and (read := next((each.path for each in journal.loads if each.path), None)):
@@ -348,7 +348,7 @@ def scratch(prefix: str, name: str | None = None) -> Iterator[Scratch]:
             try:
                 root.mkdir(mode=0o700)
             except FileExistsError as error:
-                raise CannotTry(f"{root} is there already: wait for the other command, or remove it") from error
+                raise CannotTry(f"{root} exists already: wait for the other command to end, or remove it") from error
             stack.callback(shutil.rmtree, root, ignore_errors=True)
         yield Scratch(root, stack.enter_context(afterwards(root, logs_in(root))))
 

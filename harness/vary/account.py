@@ -64,14 +64,14 @@ class LoaderUsed:
     ordered: bool
     """Whether the order of its rows is that of its dataset, or a shuffled one of torch's own."""
     batches: int
-    """Of its longest pass."""
+    """Batches of its longest pass."""
     rows: int
-    """Of its dataset; 0 where it does not say."""
+    """Rows of its dataset; 0 where it does not say."""
     trains: bool
     evaluates: bool
     """Whether a model was asked about its batches without gradients."""
     labels: tuple[int, ...] = ()
-    """Of the evaluated rows, how many are of each class, the most frequent first; empty where that cannot be told."""
+    """Number of evaluated rows of each class, the most frequent first; empty where that cannot be told."""
     exchangeable: bool = False
     """Whether its batches have labels that are known as such."""
     streams: bool = False
@@ -88,13 +88,13 @@ class Account:
     carries: bool = False
     """Whether an evaluation hands on to a call what the one before gave: rows then have an order."""
     labels: int = 0
-    """That were exchanged with others of their batch."""
+    """Labels that were exchanged with others of their batch."""
     exchanged: int = 0
-    """Of these, those that became others."""
+    """Exchanged labels that changed."""
     asked_again: int = 0
     """Calls of an evaluation that were made a second time."""
     otherwise: int = 0
-    """Of these, those that then said something else, as other random numbers were drawn."""
+    """Repeated calls that gave different outputs, as other random numbers were drawn."""
     otherwise_at: str | None = None
     has_trainer: bool = False
     """Whether it made a Trainer of transformers."""

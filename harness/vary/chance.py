@@ -28,7 +28,7 @@ class Majority:
 
 
 def majority(tried: Tried) -> Majority | str:
-    """Of the evaluated rows; why the script's score cannot be held beside it, where it cannot."""
+    """Majority class of the evaluated rows; or why the script's score cannot be compared with it."""
     counts = [each.labels for each in tried.evaluated if len(each.labels) > 1]
     if not counts:
         return "no evaluation over a DataLoader has labels of classes"
@@ -37,7 +37,7 @@ def majority(tried: Tried) -> Majority | str:
     found = Majority(max(largest) / rows, rows, 1 - sum((each / rows) ** 2 for each in largest))
     best = score(steady(tried.first, tried.again)[0].values())
     if best is None:
-        return "the script reports no accuracy that is the same in two equal starts"
+        return "the script reports no accuracy that is the same in two unchanged runs"
     if as_share(best) < found.clearly:
         return (
             f"its accuracy, {as_share(best):.3g}, is not clearly above {found.share:.3g}, the share of the most "

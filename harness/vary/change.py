@@ -79,10 +79,11 @@ class Loaders:
         self.made: dict[int, Made] = {}
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._by_sampler: dict[int, tuple[int, Any]] = {}
-        """By the identity of what draws batches, which is held: Accelerate makes a loader of another's."""
+        """Loader numbers by the identity of what draws batches, which is held: Accelerate makes a loader of
+        another's."""
         self._generator = torch.Generator().manual_seed(0)
         self.labels = self.exchanged = 0
-        """Of the batches whose labels were exchanged: how many, and how many became others."""
+        """Numbers of labels that were exchanged, and of those that changed."""
 
     def number(self, loader: Any) -> int | None:
         return self._numbers.get(loader)
@@ -147,7 +148,7 @@ class Loaders:
         return following
 
     def _number_of(self, iterator: Any) -> int | None:
-        """That of the loader whose iterator it is, by what draws its batches."""
+        """Number of the loader whose iterator it is, by what draws its batches."""
         return self._origin(getattr(iterator, "_index_sampler", None))
 
     def _exchanged(self, data: Any) -> Any:

@@ -24,10 +24,10 @@ SHARE_OF_NUMBER = 0.01
 """The standard error that a number is taken to have where its rows do not tell it."""
 
 ROUNDING = 2e-5
-"""By which share a number may be another because it was added up in another order."""
+"""Share by which a number may change because it was added up in a different order."""
 
 ROUNDING_OF_LOSS = 1e-3
-"""By which share a loss of the same rows may be another with another number of threads."""
+"""Share by which a loss of the same rows may change with another number of threads."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _partings(one: Update, other: Update) -> Iterator[Parting]:
         few_rows = [", ".join(str(row)[:8] for row in each[:5]) for each in rows]
         yield Parting("rows", one.at, f"rows {few_rows[0]} … and {few_rows[1]} …", one.where)
     elif [each.content for each in one.batches] != [each.content for each in other.batches]:
-        yield Parting("contents", one.at, "what the same rows hold", one.where)
+        yield Parting("contents", one.at, "the values of the same rows", one.where)
     if (one.lr, one.options) != (other.lr, other.options):
         rates = [", ".join(f"{rate:.6g}" for rate in each.lr) for each in (one, other)]
         yield Parting("rates", one.at, f"a learning rate of {rates[0]} and {rates[1]}", one.where)
@@ -156,7 +156,7 @@ def numbers_apart(numbers: Numbers, other: Run, rows: int) -> Another | None:
 
 
 def _margin(said: Said, rows: int) -> float:
-    """By how much a number may be another: a unit of its last digit, rounding, and what does not matter."""
+    """Amount by which a number may change: a unit of its last digit, rounding, and what does not matter."""
     value = abs(said.value)
     whole = 100.0 if said.percent or value > 1 else 1.0
     share = value / whole

@@ -38,7 +38,7 @@ class Outcome:
 
     result: Result
     why: str = ""
-    """Of one that did not apply, why; of one that held, what was seen all the same."""
+    """Reason why the relation did not apply; for one that held, what was seen all the same."""
     expected: str = ""
     observed: str = ""
     where: str | None = None
@@ -68,7 +68,7 @@ class Tried:
     script: str
     arguments: tuple[str, ...]
     first: Run
-    """As the script is."""
+    """Run of the script as it is."""
     again: Run
     """The same once more."""
     text: str = ""
@@ -85,7 +85,7 @@ class Tried:
 
     @property
     def rows(self) -> int:
-        """Of the largest evaluation."""
+        """Rows of the largest evaluation."""
         return max((each.rows for each in self.evaluated), default=0)
 
     def differs_from_itself(self) -> str | None:
@@ -93,18 +93,18 @@ class Tried:
         apart = parting(self.first, self.again)
         if apart is None:
             return None
-        return f"two starts as the script is are not the same: {said_of(apart.part)} in update {apart.update}"
+        return f"two unchanged runs already differ: {said_of(apart.part)} in update {apart.update}"
 
     def numbers_apart(self, other: Run) -> Another | Outcome | None:
         """A number that is another in another start; why that cannot be said; None where all are the same."""
         same, unsteady = steady(self.first, self.again)
         if not same and unsteady is not None:
             one, two = unsteady.name, unsteady.where
-            return lacks(f"two starts as the script is report another {one} ({two}): seed what it draws")
+            return lacks(f"two unchanged runs report a different {one} ({two}): seed the random numbers")
         if not same:
             return lacks("the script reports no number that is known as a metric or a loss")
         if same.keys().isdisjoint(series(other)):
-            return lacks("none of the numbers that the script reports as it is was reported")
+            return lacks("none of the numbers of the unchanged run was reported")
         of_trainer = {
             key: each
             for key, each in same.items()
@@ -112,7 +112,7 @@ class Tried:
         }
         apart = numbers_apart({key: each for key, each in same.items() if key not in of_trainer}, other, self.rows)
         if apart is None and (loss := numbers_apart(of_trainer, other, self.rows)) is not None:
-            return Outcome("held", f"but for Trainer's own {loss.name}, in which all batches count alike")
+            return Outcome("held", f"apart from Trainer's own {loss.name}, in which all batches count alike")
         return apart
 
     def same_numbers(self, other: Run, when: str) -> Outcome:
@@ -126,7 +126,7 @@ class Tried:
     def same_rows(self, other: Run, when: str, parts: Sequence[Part] = ("rows", "number of updates")) -> Outcome:
         """Whether another start trains with the same rows in the same order."""
         if (itself := parting(self.first, self.again, parts)) is not None:
-            return lacks(f"two starts as the script is train with other rows in update {itself.update}")
+            return lacks(f"two unchanged runs already train on different rows in update {itself.update}")
         apart = parting(self.first, other, parts)
         if apart is None and "contents" in parts:
             apart = first_loss(self.first, other)
@@ -137,9 +137,9 @@ class Tried:
 
 
 WORDS: Mapping[str, str] = {
-    "contents": "the same rows hold other values",
-    "number of updates": "another number of updates",
-    "rates": "another learning rate",
+    "contents": "the same rows have different values",
+    "number of updates": "a different number of updates",
+    "rates": "a different learning rate",
     "losses": "another loss",
 }
 

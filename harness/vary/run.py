@@ -63,7 +63,7 @@ class VaryReport(Report):
     kind: ClassVar[str] = "vary"
     script: str
     updates: int = 0
-    """That the script makes as it is, its training passes shortened."""
+    """Number of updates that the unchanged script makes, its training passes shortened."""
     shortened: bool = False
     relations: list[RelationReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -72,7 +72,7 @@ class VaryReport(Report):
     notes: list[str] = field(default_factory=list)
     starts: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of one start as the script is, and of all."""
+    """Seconds of one start of the unchanged script, and of all starts."""
 
     @property
     def failed(self) -> bool:
@@ -170,16 +170,16 @@ def _changes(relations: dict[str, type[Relation]]) -> set[tuple[str, str]]:
 
 def _judged(relation: type[Relation], tried: Tried, other: Run) -> Outcome:
     if other.crashed is not None:
-        return lacks(f"the script ends early with it: {other.crashed}")
+        return lacks(f"with this change the script ends early: {other.crashed}")
     made = {each.number: each.where for each in tried.first.account.loaders}
     if any(made.get(each.number, each.where) != each.where for each in other.account.loaders):
-        return lacks("the script makes its DataLoaders in another order with it, so they cannot be told apart")
+        return lacks("with this change the script makes its DataLoaders in a different order; they cannot be matched")
     return relation.judge(tried, other)
 
 
 def _notes(account: Account) -> Iterator[str]:
     if "torch" not in account.seeded:
-        yield "the script does not seed torch: every start began with the seed 0, so what it draws is the same in each"
+        yield "the script does not seed torch: every run began with the seed 0, so all draw the same random numbers"
 
 
 class _Starts:
@@ -267,9 +267,9 @@ class _Starts:
 def _end(start: Start, journal: Journal) -> str | None:
     """How a start ended that did not end well, in one line."""
     if start.timed_out:
-        return f"it was ended after {start.seconds:.0f} s"
+        return f"it was stopped after {start.seconds:.0f} s"
     text = start.said if journal.end is None else journal.end.crashed or journal.end.failed
     if text is None:
         return None
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[-1] if lines else "it ended without a word"
+    return lines[-1] if lines else "it ended without a message"

@@ -118,31 +118,31 @@ def _watching(
     from harness.watch.session import Session
 
     chosen = wanted(None, select, ignore)
-    threads = Session(Options(checks=checks_of(chosen.selected), every=every), Locator())
-    threads.reported = partial(reported, ignored=chosen.ignored)
+    session = Session(Options(checks=checks_of(chosen.selected), every=every), Locator())
+    session.reported = partial(reported, ignored=chosen.ignored)
     try:
-        with instrumented(threads):
-            yield threads
+        with instrumented(session):
+            yield session
     except BaseException as error:
-        for monitor in threads.monitors:
+        for monitor in session.monitors:
             monitor.cut_short()
-        threads.ends()
-        for finding in reported(threads.all_findings, chosen.ignored):
+        session.ends()
+        for finding in reported(session.all_findings, chosen.ignored):
             error.add_note("\n".join(finding.lines()))
         raise
-    if threads.closed:
+    if session.closed:
         return  # in a process that the block forked
-    threads.ends()
-    errors = errors_of(reported(threads.all_findings, chosen.ignored))
+    session.ends()
+    errors = errors_of(reported(session.all_findings, chosen.ignored))
     if errors and raise_errors:
         raise SilentBug("\n".join([headline(errors), *lines_apart(errors)]))
-    if must_train and not threads.trained and not threads.findings and threads.broken is None:
+    if must_train and not session.trained and not session.findings and session.broken is None:
         raise CannotTry(
             "no optimizer made a step in the watched block, so nothing was looked at; train in it, or say "
             "watch(must_train=False)"
         )
-    if threads.crashed and raise_errors:
-        raise CannotTry("; ".join(f"{checks}: {why}" for checks, why in by_reason(threads.crashed)))
+    if session.crashed and raise_errors:
+        raise CannotTry("; ".join(f"{checks}: {why}" for checks, why in by_reason(session.crashed)))
 
 
 def headline(errors: Collection[Finding]) -> str:

@@ -1,6 +1,6 @@
 """Asking: who asks a DataLoader for its next batch, a loop that waits for the end or a script that counts.
 
-Of the frame at hand the instructions tell it; of a loop that is over, whose frame is gone, its source.
+The bytecode of a live frame says so; for a loop that is over, whose frame is gone, its source does.
 """
 
 from __future__ import annotations

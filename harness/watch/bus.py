@@ -53,7 +53,7 @@ class Listener:
     takes: ClassVar[tuple[str, ...]] = ("on_",)
     """How the names of methods begin that are told of something."""
     told_of: ClassVar[dict[str, tuple[type[Event], ...]]] = {}
-    """By method, what it is told of."""
+    """Method name to the events and facts it is told of."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -98,7 +98,7 @@ class Recogniser(Listener):
 
     makes: ClassVar[tuple[type[Fact], ...]] = ()
     of_fact: ClassVar[dict[type[Event], type[Recogniser]]] = {}
-    """By fact, who makes it."""
+    """Kind of fact to the recogniser that makes it."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -154,7 +154,7 @@ class Bus:
         self.suspended = Suspended()
         """What happens within it in this thread is not the script's doing, and nobody is told."""
         self.crashed: dict[str, str] = {}
-        """By id, listeners that failed themselves or need one that did, and how."""
+        """Ids of listeners that failed themselves or need one that did, each with how."""
         self._told: dict[type[Event], list[tuple[Listener, Callable[[Any], None]]]] = {}
         self._recognisers: dict[type[Listener], Listener] = {}
         self._needs: dict[Listener, list[Listener]] = {}
@@ -164,7 +164,7 @@ class Bus:
         self._lost: dict[type[Event], str] = {}
         """Kinds that are told no more, because what tells them has failed, and how."""
         self._less: dict[type[Event], str] = {}
-        """Those and the kinds that say less than they did."""
+        """Kinds that say less than they did, and those that are told no more; each with how."""
 
     def add(self, kind: Callable[[Monitor], KnownListener]) -> KnownListener:
         """Make a listener, and before it the recognisers of what it is told of: so it is told after them."""
@@ -196,7 +196,7 @@ class Bus:
         return recogniser
 
     def recognisers(self) -> list[Recogniser]:
-        """Those that are made and have not failed."""
+        """Recognisers that are made and have not failed."""
         return [
             each for each in self._recognisers.values() if isinstance(each, Recogniser) and each not in self._left_out
         ]

@@ -30,7 +30,7 @@ class NothingToJudge:
     """The fault would not have been seen."""
 
     why: str | None = None
-    """As the outcome says it, where it is not that what the check needs did not happen."""
+    """The reason that is shown; None stands for "no" with what the check needs."""
 
 
 NOTHING_TO_JUDGE = NothingToJudge()

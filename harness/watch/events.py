@@ -33,7 +33,7 @@ class Pass:
 
     loader: DataLoader[Any]
     number: int
-    """Of this loader, counted from 1."""
+    """Number of the pass among those of its loader, counted from 1."""
     planned: int | None
     """Batches of a whole pass; None where the loader has no length."""
     where: str | None
@@ -279,7 +279,8 @@ def logits_in(output: Any) -> torch.Tensor | None:
 
 
 _positional: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
-"""By the function that a model's forward is: reading a signature takes longer than all else that is done for a call."""
+"""Names of positional parameters by forward function: reading a signature takes longer than all else that is done for a
+call."""
 
 
 def positional(model: nn.Module) -> list[str]:
@@ -349,7 +350,7 @@ class LossCall(Event):
 
     @property
     def counted(self) -> torch.Tensor:
-        """As the target: which of its numbers have a part in the loss."""
+        """Mask of the same shape as the target: which of its numbers have a part in the loss."""
         target = self.target.detach()
         return torch.ones_like(target, dtype=torch.bool) if self.ignored is None else target != self.ignored
 
@@ -435,9 +436,9 @@ class Scored(Event):
     loss: LossCall | None = None
     """The call that computed it; None where tensors were compared."""
     parts: tuple[torch.Tensor, torch.Tensor] | None = None
-    """Of a difference whose absolute value or square was taken: what was subtracted from what."""
+    """Minuend and subtrahend of a difference whose absolute value or square was taken."""
     agrees: torch.Tensor | None = None
-    """Of tensors that were compared with ``==``: where they are equal."""
+    """Mask of equal elements, for tensors that were compared with ``==``."""
 
     @property
     def by_row(self) -> bool:
@@ -554,7 +555,7 @@ class SkippedStep(Event):
 class StepBegins(Event):
     optimizer: Optimizer
     number: int
-    """Of this optimizer, counted from 1."""
+    """Number of the step among those of its optimizer, counted from 1."""
     update: int
     sampled: bool
     """Whether the tensors are looked at in this update."""

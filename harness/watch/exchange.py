@@ -38,7 +38,7 @@ class Outcomes:
     """Checks that had nothing to look at, and why."""
 
 
-def of_all_ranks(threads: Session) -> Outcomes:
+def of_all_ranks(session: Session) -> Outcomes:
     """What was found; on the first of several ranks that of all.
 
     The others leave theirs in a folder that the first reads. It also compares what only shows between ranks. Where some
@@ -46,10 +46,10 @@ def of_all_ranks(threads: Session) -> Outcomes:
     """
     ranks, here = launch.world_size() or 1, launch.ranks_here()
     if ranks == 1 or 0 not in here:
-        return _of_this_rank(threads)
+        return _of_this_rank(session)
     folder = exchange_folder()
-    rank, summaries = launch.rank(), threads.first.summaries()
-    own = _of_this_rank(threads)
+    rank, summaries = launch.rank(), session.first.summaries()
+    own = _of_this_rank(session)
     left = asdict(own) | {"looked": sorted(own.looked), "summaries": summaries}
     write_atomically(folder / f"{rank}.json", json.dumps(left))
     if rank:
@@ -58,8 +58,8 @@ def of_all_ranks(threads: Session) -> Outcomes:
     shutil.rmtree(folder, ignore_errors=True)
     missing = [each for each in here[1:] if each not in others]
     if not missing and len(here) == ranks:
-        threads.first.compare_ranks([summaries, *(each["summaries"] for each in others.values())])
-    whole = _of_this_rank(threads)
+        session.first.compare_ranks([summaries, *(each["summaries"] for each in others.values())])
+    whole = _of_this_rank(session)
     whole.notes += [f"rank {each} of {ranks} left nothing; it is left out" for each in missing]
     if len(here) < ranks:
         whole.notes.append(
@@ -102,8 +102,8 @@ def exchange_folder() -> Path:
     return folder
 
 
-def _of_this_rank(threads: Session) -> Outcomes:
-    return Outcomes(threads.all_findings, threads.notes, threads.crashed, threads.looked, threads.lacking)
+def _of_this_rank(session: Session) -> Outcomes:
+    return Outcomes(session.all_findings, session.notes, session.crashed, session.looked, session.lacking)
 
 
 def _left_by_others(folder: Path, ranks: range) -> dict[int, dict[str, Any]]:

@@ -26,7 +26,7 @@ class _Copies(threading.local):
     def __init__(self) -> None:
         self.at_hand: WeakMethod[Callable[[], Iterator[torch.Tensor]]] | None = None
         self.known: dict[int, tuple[ref[torch.Tensor], int, torch.Tensor]] = {}
-        """By a tensor's id: itself, its version then, and the copy."""
+        """Tensor id to the tensor, its version when it was copied, and the copy."""
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         known = self.known.get(id(tensor))

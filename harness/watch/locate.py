@@ -54,7 +54,7 @@ class Locator:
         paths.add(str(Path(__file__).parents[1]))
         self._not_the_users = {os.path.realpath(path) + os.sep for path in paths}
         self._not_imported = set(LIBRARIES)
-        """Those whose folders are not among them yet."""
+        """Libraries whose folders are not known yet, because they are not imported."""
 
     @property
     def script_place(self) -> str | None:

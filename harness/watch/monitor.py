@@ -101,7 +101,7 @@ class OptimizerSeen:
     stack: tuple[tuple[str, int], ...] | None = None
     """All of the user's lines that led to its making."""
     where: str | None = None
-    """Of its latest step."""
+    """Place of its latest step."""
     thread: int = 0
     """The thread that made it."""
 
@@ -112,14 +112,14 @@ class Monitor:
     def __init__(self, options: Options, locator: Locator) -> None:
         self.options, self.locator = options, locator
         self.findings: list[Finding] = []
-        """In their order; of each check a few, in lines of their own."""
+        """Findings in the order in which they were made; a few of each check, each on a line of its own."""
         self.notes: list[str] = []
         """What could not be decided, and why."""
         self.updates_made = options.before
         self._stepped = options.before > 0
         """Whether the update at hand has been made, by one optimizer at least."""
         self.passes: list[Pass] = []
-        """Those that are not over."""
+        """Passes over loaders that are in progress."""
         self._passes_of: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         """How many passes of each loader have given a batch."""
         self.passes_shortened = False

@@ -16,7 +16,7 @@ from harness.findings import CELLS
 SUFFIX = ".ipynb"
 
 MAJOR = 4
-"""Of nbformat: earlier ones have worksheets."""
+"""Major version of nbformat that is read: earlier ones have worksheets."""
 
 NOT_PYTHON = re.compile(r"^(\s*)(?:[%!?]|[\w.]+\s*=\s*[%!]|[\w.]+\?\??\s*$)")
 """A line that is a magic, a command of the shell, or a question, or takes the result of one."""
@@ -29,7 +29,7 @@ class CodeCell(NamedTuple):
     """A cell of code."""
 
     number: int
-    """As Jupyter numbers it when all of them are run from the start: In[1] is the first."""
+    """Number that Jupyter gives the cell when all are run from the start: In[1] is the first."""
     source: str
     """Python, with ``pass`` in the place of what is not."""
     skipped: list[str]

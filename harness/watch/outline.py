@@ -18,7 +18,7 @@ from harness.findings import count, few
 from harness.watch.bounded import Distinct
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Forward, ModelSaved, PassEnds, Renamed, Save, Step
-from harness.watch.facts.called_models import ModelNames, OptimizedModels, Waiting, is_one_row
+from harness.watch.facts.called_models import ModelNames, OptimizedModels, PendingForwards, is_one_row
 from harness.watch.facts.datasets import length
 from harness.watch.facts.rank_gradients import GradientsOfRanks
 from harness.watch.facts.ranks import WeightsOfRanks
@@ -37,7 +37,7 @@ class _CalledModel:
     parameters: int
     frozen: int
     calls: int = 0
-    """Those that were differentiated."""
+    """Calls that were differentiated."""
     trained: int = 0
     """Their rows."""
     asked_calls: int = 0
@@ -55,18 +55,19 @@ class Outline(Recogniser):
 
     def begin(self) -> None:
         self._sources: dict[tuple[str, int | None, str | None], int] = {}
-        """By what a loader was read for, its rows, and where: the most rows of a pass, 0 if one was whole. A pass that
-        trains and was shortened stands for a whole one, as the plan of its loop does; one that scores does not."""
+        """Use, number of rows and place of a loader to the most rows of a pass, 0 if one was whole. A pass that trains
+        and was shortened stands for a whole one, as the plan of its loop does; one that scores does not."""
         self._models: dict[int, _CalledModel] = {}
         self._part_of: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
-        """By module, the first model that was called which has it."""
+        """Module to the first called model that contains it."""
         self._names = self.monitor.fact(ModelNames)
         self._optimized = self.monitor.fact(OptimizedModels)
-        self._waiting = Waiting[tuple[_CalledModel, int, int]]()
-        """By forward: its model, its rows, and after how many updates."""
+        self._waiting = PendingForwards[tuple[_CalledModel, int, int]]()
+        """Forwards that are not differentiated yet: the model, its rows, and the number of updates made."""
         self._steps: Counter[str] = Counter()
         self._saved: dict[bool, dict[str, int]] = {True: {}, False: {}}
-        """By whether it is a model of transformers or PEFT: after how many updates each name was saved last."""
+        """Names that were saved, each with the number of updates made at its latest save; True for models of
+        transformers or PEFT."""
 
         self._gradients: GradientsOfRanks | None = None
         self._weights: list[WeightsOfRanks] = []
@@ -144,7 +145,7 @@ class Outline(Recogniser):
             self._saved[whole][os.path.basename(str(path).rstrip(os.sep))] = made
 
     def outline(self) -> dict[str, str]:
-        """By what it is about, each line; nothing where no model was called."""
+        """Lines of the outline by subject; empty where no model was called."""
         if not self._models:
             return {}
         trained = [each for number, each in self._models.items() if each.calls and self._optimized.has(number)]

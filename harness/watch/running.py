@@ -44,7 +44,7 @@ class Ending:
     """How a script ended."""
 
     crashed: str | None = None
-    """Its traceback, or what it ended itself with."""
+    """Traceback of a crash, or what the script ended itself with."""
     code: Any = None
     """What ``sys.exit`` is given in a process that ends as the script did."""
     where: str | None = None
@@ -117,7 +117,7 @@ def _wait_for_threads(before: set[threading.Thread], locator: Locator) -> None:
 def readable_script(script: str) -> Path:
     path = Path(script)
     if not script:
-        raise CannotTry("SCRIPT is empty; name the script that trains")
+        raise CannotTry("SCRIPT is empty; give the path of the script that trains")
     if script.startswith("-"):
         raise CannotTry(f"there is no option {script.partition('=')[0]}, and no script of that name; see --help")
     if path.is_dir():

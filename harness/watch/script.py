@@ -117,8 +117,8 @@ def check_script(
     """Run ``script`` with ``arguments``, watched, and say what was found; as :func:`watch_script` does."""
     from harness.watch.outline import Outline
 
-    def outlined(report: CheckReport, threads: Session) -> CheckReport:
-        known = ((m.bus, each) for m in threads.monitors for each in m.sections if isinstance(each, Outline))
+    def outlined(report: CheckReport, session: Session) -> CheckReport:
+        known = ((m.bus, each) for m in session.monitors for each in m.sections if isinstance(each, Outline))
         report.did = next(filter(None, (each.outline() for bus, each in known if not bus.has_left_out(each))), {})
         return report
 
@@ -167,21 +167,21 @@ def watch_script(
         reload=reload_of(path, options.reload),
         sections=sections,
     )
-    threads = Session(watched, Locator(path))
+    session = Session(watched, Locator(path))
     if path is not None and path.suffix == notebooks.SUFFIX and (skipped := notebooks.skipped(path)):
-        threads.first.note(skipped)
+        session.first.note(skipped)
 
     def outcome(crashed: str | None) -> tuple[CheckReport, Session]:
         with working_in(folder):  # the script may have gone to another
-            return _outcome(script, threads, crashed, chosen.ignored, begun), threads
+            return _outcome(script, session, crashed, chosen.ignored, begun), session
 
     def left(status: int) -> int:
         ended = f"{script} ended itself with os._exit({status})" if status else None
         return status if leaving is None else leaving(lambda: outcome(ended))
 
-    threads.leaving = left
-    with as_main(script, arguments, path), room_on_the_stack(), instrumented(threads):
-        end = run_as_main(script, path, threads.locator)
+    session.leaving = left
+    with as_main(script, arguments, path), room_on_the_stack(), instrumented(session):
+        end = run_as_main(script, path, session.locator)
     if os.getpid() != process:
         sys.exit(end.code)  # a process that the script forked: the verdict is its parent's
     return outcome(end.crashed)
@@ -200,7 +200,7 @@ def _as_module(script: str) -> str:
     return ".".join(Path(os.path.relpath(script)).with_suffix("").parts)
 
 
-def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collection[str], begun: float) -> CheckReport:
+def _outcome(script: str, session: Session, crashed: str | None, ignored: Collection[str], begun: float) -> CheckReport:
     """End the watch, and put together what was found on all ranks.
 
     Raises:
@@ -208,28 +208,28 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
     """
     from harness.watch import reported, together
 
-    for monitor in threads.monitors if crashed is not None else ():
+    for monitor in session.monitors if crashed is not None else ():
         monitor.cut_short()
-    threads.ends()
-    found = of_all_ranks(threads)
+    session.ends()
+    found = of_all_ranks(session)
     findings = found.findings
     spoken = {finding.check for finding in findings}
     meant = {finding.check for finding in findings if not is_ignored_by_comment(finding)}
     ignored = {*ignored, *(spoken - meant)}
     silent = [check for check in sorted(found.looked | set(found.lacking)) if check not in {*spoken, *found.crashed}]
     lacking = {check: found.lacking[check] for check in silent if check not in found.looked}
-    first = min((monitor.loaded for monitor in threads.monitors if monitor.loaded), default=None)
+    first = min((monitor.loaded for monitor in session.monitors if monitor.loaded), default=None)
     end = time.perf_counter()
     report = CheckReport(
         script,
-        updates=threads.updates_made,
+        updates=session.updates_made,
         findings=reported(findings, ignored),
         ignored=sorted(spoken & ignored),
         held=[check for check in silent if check in found.looked],
         did_not_apply=[NotThere(why, checks) for why, checks in together(lacking).items()],
         not_looked_at=[NotLookedAt(check, how) for check, how in found.crashed.items()],
         notes=found.notes,
-        shortened=any(monitor.passes_shortened for monitor in threads.monitors),
+        shortened=any(monitor.passes_shortened for monitor in session.monitors),
         crashed=crashed,
         seconds={"before the first batch": (first or end) - begun, "in all": end - begun},
     )
@@ -237,22 +237,22 @@ def _outcome(script: str, threads: Session, crashed: str | None, ignored: Collec
         report.notes += _hints(script, crashed)
     if crashed is not None and report.shortened:
         report.notes.append(
-            "long passes over a DataLoader were shortened, while its len() stayed what it is; if the script does not "
-            "end like this by itself, try --full"
+            "long passes over a DataLoader were shortened, but its len() is still that of a whole pass; if the script "
+            "does not end like this by itself, try --full"
         )
-    if threads.trained or crashed is not None or threads.broken is not None:
+    if session.trained or crashed is not None or session.broken is not None:
         return report
-    why = without_updates(script, threads)
+    why = without_updates(script, session)
     if why is not None and not report.findings:
         raise CannotTry(why)
-    report.notes.append(why or "no optimizer made a step: what is said is about the calls of the model alone")
+    report.notes.append(why or "no optimizer made a step, so only the calls of the model were checked")
     return report
 
 
-def without_updates(script: str, threads: Session) -> str | None:
+def without_updates(script: str, session: Session) -> str | None:
     """Why a script that made no update cannot be judged, and what to do; None of one that only calls a model."""
-    idle = next((each for each in threads.monitors if each.idle_optimizer), None)
-    continued = next((each.continued for each in threads.monitors if each.continued is not None), None)
+    idle = next((each for each in session.monitors if each.idle_optimizer), None)
+    continued = next((each.continued for each in session.monitors if each.continued is not None), None)
     if idle is not None and continued is not None:
         file, where = continued
         return (
@@ -264,7 +264,7 @@ def without_updates(script: str, threads: Session) -> str | None:
             f"{script} made an optimizer ({idle.optimizer_made_at[0]}), but no backward pass and no step with it, so "
             "there is nothing to judge; run it with arguments with which it trains"
         )
-    if any(monitor.models for monitor in threads.monitors):
+    if any(monitor.models for monitor in session.monitors):
         return None
     return (
         f"{script} made no optimizer step in this process, so there is nothing to judge; if it trains in a process "

@@ -28,9 +28,9 @@ class ScriptReport:
     """What one of several scripts came to."""
 
     script: str
-    """With its arguments, or as ``-m MODULE``."""
+    """Path of the script, or ``-m MODULE``, with its arguments."""
     status: int
-    """That ``harness check`` has for it alone."""
+    """Exit status that ``harness check`` has for this script alone."""
     report: CheckReport | None = None
     """None where it could not be run."""
     error: str | None = None
@@ -53,7 +53,7 @@ class ScriptsReport:
         return [finding for each in self.scripts if each.report for finding in each.report.findings]
 
     def as_dict(self) -> dict[str, Any]:
-        """In the form of ``--json``."""
+        """Report in the form of ``--json``."""
         told = [vars(each) | {"report": each.report.as_dict() if each.report else None} for each in self.scripts]
         return {"schema": SCHEMA, "kind": "scripts", "scripts": told}
 

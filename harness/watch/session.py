@@ -160,12 +160,12 @@ class Session:
 
     @property
     def findings(self) -> dict[str, Finding]:
-        """By the id of the check; of each the first."""
+        """Check id to its first finding."""
         return {finding.check: finding for finding in reversed(self.all_findings)}
 
     @property
     def all_findings(self) -> list[Finding]:
-        """Of all loops; of a check in a line the first."""
+        """Findings of all loops, the first of each check on each line."""
         found: dict[tuple[str, str | None], Finding] = {}
         for monitor in self.monitors:
             for finding in monitor.findings:

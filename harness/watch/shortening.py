@@ -24,7 +24,7 @@ class Shortening:
     unshortened_up_to: int = 40
     """Batches of a pass that is given whole."""
     batches: int = 16
-    """Of a longer pass, the last included."""
+    """Batches that are given of a longer pass, the last included."""
     first_passes: int = 3
     """Passes of a loader after which ``later_batches`` are enough."""
     later_batches: int = 4

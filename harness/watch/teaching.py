@@ -48,7 +48,7 @@ class Span:
     role: str | None = None
     """Whose turn it is, where the chat template tells it."""
     document: int = 1
-    """Of a packed row, counted from 1."""
+    """Number of its document in a packed row, counted from 1."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,8 @@ class _Teaching(OutcomeListener):
                 self.monitor.note(f"which tokens the loss of {name} counts is not known: it was given no labels")
 
     def _real(self, forward: Forward, tokens: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
-        """As ``tokens``: what is no padding. Without a mask, padding is the pad tokens at either end without a loss."""
+        """Mask in the shape of ``tokens``: what is no padding. Without a mask, padding is the pad tokens at either end
+        without a loss."""
         pad = getattr(self._template.tokenizer, "pad_token_id", None)
         mask = forward.tensors.get("attention_mask")
         if pad is None or (mask is not None and mask.shape == tokens.shape):
@@ -216,18 +217,21 @@ def taught_by(
     path = None if module else readable_script(script)
     report = TaughtReport(script)
     options = Options((partial(_Teaching, report=report, rows=rows),), every=1, updates=updates)
-    threads = Session(options, Locator(path))
-    with as_main(script, arguments, path), room_on_the_stack(), instrumented(threads):
-        end = run_as_main(script, path, threads.locator)
-    threads.ends()
+    session = Session(options, Locator(path))
+    with as_main(script, arguments, path), room_on_the_stack(), instrumented(session):
+        end = run_as_main(script, path, session.locator)
+    session.ends()
     report.crashed = end.crashed
-    report.notes = [note for monitor in threads.monitors for note in monitor.notes]
+    report.notes = [note for monitor in session.monitors for note in monitor.notes]
     if end.crashed is not None and not report.rows_seen:
         print(end.crashed, file=sys.stderr)
         raise CannotTry(f"{script} crashed before it taught a token")
     if not report.rows_seen:
         told = f" ({'; '.join(report.notes)})" if report.notes else ""
-        raise CannotTry(f"{script} gave no labels of tokens to a model, nor its logits to a loss that is watched{told}")
+        raise CannotTry(
+            f"{script} trained no language model that harness tokens could follow: no model was given labels of "
+            f"tokens, and no watched loss was given a model's logits{told}"
+        )
     return report
 
 
@@ -242,10 +246,10 @@ def taught(*, rows: int = ROWS) -> Iterator[TaughtReport]:
         CannotTry: nothing in the block taught a token.
     """
     report = TaughtReport(Path.cwd().name)
-    threads = Session(Options((partial(_Teaching, report=report, rows=rows),), every=1), Locator())
-    with instrumented(threads):
+    session = Session(Options((partial(_Teaching, report=report, rows=rows),), every=1), Locator())
+    with instrumented(session):
         yield report
-    threads.ends()
-    report.notes = [note for monitor in threads.monitors for note in monitor.notes]
+    session.ends()
+    report.notes = [note for monitor in session.monitors for note in monitor.notes]
     if not report.rows_seen:
         raise CannotTry("no model in the block was given labels of tokens, or gave logits to a loss that is watched")

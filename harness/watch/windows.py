@@ -76,7 +76,7 @@ class Cost:
     latest: float = 0.0
     dearest: float = 0.0
     own: float = 0.0
-    """Of the latest window: the time of opening and closing it."""
+    """Seconds that opening and closing the latest window took."""
     watched: list[tuple[float, bool]] = field(default_factory=list)
     """Seconds of its updates, and whether there was something else in each."""
     unwatched: deque[float] = field(default_factory=lambda: deque(maxlen=UNWATCHED_UPDATES))
@@ -177,7 +177,7 @@ class Windows:
             )
         self._tell, self._ignored, self._share, self._apart = tell, chosen.ignored, share, apart
         self.findings: dict[str, Finding] = {}
-        """By the id of the check; of each the first."""
+        """Check id to its first finding."""
         self.updates = 0
         """Made since the run began."""
         self.windows = 0
@@ -187,8 +187,8 @@ class Windows:
         self._handles: list[RemovableHandle] = []
         self._open = ExitStack()
         """Takes the instruments off."""
-        self._threads: Session | None = None
-        """Of the window that is open."""
+        self._session: Session | None = None
+        """Session of the open window."""
         self._is_first = False
         """Whether the loop is seen from its beginning in it."""
         self._hooks: tuple[optimizers.StepHook, optimizers.StepHook] | None = None
@@ -230,7 +230,7 @@ class Windows:
     def end(self) -> None:
         """Everything is as it was; what the window that is open has found is told."""
         try:
-            if self._threads is not None:
+            if self._session is not None:
                 self._end_window()
         except Exception as error:  # noqa: BLE001 - the run never pays for it
             self._give_up(first_line(error))
@@ -240,14 +240,14 @@ class Windows:
         while self._handles:
             self._handles.pop().remove()
         self._open.close()
-        self._threads = self._hooks = self._besides = None
+        self._session = self._hooks = self._besides = None
 
     def _give_up(self, why: str) -> None:
         logger.warning("harness watches this run no further: %s", why)
         # No hook can be removed in a hook: those that are left do nothing.
         with suppress(Exception):  # what could not be put back stays as it is, and does nothing
             self._open.close()
-        self._threads = self._hooks = self._besides = None
+        self._session = self._hooks = self._besides = None
         self._next = float("inf")
         self._since = -1
 
@@ -286,11 +286,11 @@ class Windows:
         took = now - self._last
         self.updates += 1
         self._since += 1
-        if self._threads is not None:
+        if self._session is not None:
             self._watched(took)
         else:
             self._unwatched(took, now)
-        now = time.perf_counter() if self._threads is not None or self._since == 0 else now
+        now = time.perf_counter() if self._session is not None or self._since == 0 else now
         self._last = now
 
     # Windows
@@ -316,14 +316,14 @@ class Windows:
         if is_in_use():
             self._since = 0  # harness check, or a watch of the script's own, looks already
             return
-        threads = Session(Options(checks, every=1, before=self.updates), self._locator)
-        self._besides = threads.first.fact(BesidesUpdates)
+        session = Session(Options(checks, every=1, before=self.updates), self._locator)
+        self._besides = session.first.fact(BesidesUpdates)
         self._besides.gives_up = self._give_up
         counted = None if first else self._counted()
         if counted is not None:  # what has an optimizer makes no updates by hand, for which operators are replaced
-            threads.first.optimizers[counted] = OptimizerSeen()
-        self._open.enter_context(instrumented(threads, hooked=False, operators=first))
-        self._threads, self._hooks, self._is_first = threads, optimizers.step_hooks(threads), first
+            session.first.optimizers[counted] = OptimizerSeen()
+        self._open.enter_context(instrumented(session, hooked=False, operators=first))
+        self._session, self._hooks, self._is_first = session, optimizers.step_hooks(session), first
         self.windows += 1
         self._since = 0
         self.cost.own += time.perf_counter() - began
@@ -342,28 +342,28 @@ class Windows:
             self.cost.own += time.perf_counter() - began
 
     def _end_window(self) -> None:
-        threads = self._threads
-        assert threads is not None
-        self._threads = self._hooks = self._besides = None
+        session = self._session
+        assert session is not None
+        self._session = self._hooks = self._besides = None
         self._since = 0
         self._open.close()
-        for monitor in threads.monitors:
+        for monitor in session.monitors:
             monitor.cut_short()
-        if self._is_first and threads.trained:
-            threads.ends()  # what never happened is judged in the updates that were seen from the beginning
-        threads.closed = True
-        for monitor in threads.monitors:
+        if self._is_first and session.trained:
+            session.ends()  # what never happened is judged in the updates that were seen from the beginning
+        session.closed = True
+        for monitor in session.monitors:
             monitor.let_go()
-        if threads.broken is None:
-            for failed, why in by_reason(threads.crashed):
+        if session.broken is None:
+            for failed, why in by_reason(session.crashed):
                 logger.warning("harness looks at this run without %s: %s", failed, why)
-        self._failed |= set(threads.crashed)
-        for finding in reported(threads.all_findings, self._ignored):
+        self._failed |= set(session.crashed)
+        for finding in reported(session.all_findings, self._ignored):
             if finding.check not in self.findings:
                 self.findings[finding.check] = finding
                 self._tell(finding)
-        if threads.broken is not None:
-            self._give_up(threads.broken)
+        if session.broken is not None:
+            self._give_up(session.broken)
 
 
 def judging(*which: str) -> set[str]:
@@ -374,7 +374,7 @@ def judging(*which: str) -> set[str]:
 
 
 def _no_optimizer() -> None:
-    """In the place of a reference; launchers pickle callbacks, and with them this."""
+    """Stand in for a weak reference, as a function that can be pickled: launchers pickle callbacks."""
 
 
 def _unwatchable(model: nn.Module) -> str | None:

@@ -108,7 +108,7 @@ def _only(node: Any) -> Any:
 
 
 def _of_classes(node: Any, counted: torch.Tensor | None) -> Written | None:
-    """Of the logarithms of probabilities of which targets pick one in each row, or weigh them.
+    """Loss from logarithms of probabilities, of which targets pick one in each row, or which they weigh.
 
     They are torch's log_softmax, the logarithm of its softmax, or logits less the logarithm of their exponentials' sum.
     """
@@ -176,7 +176,7 @@ def _picked(node: Any) -> torch.Tensor | None:
 
 
 def _of_exponentials(node: Any, target: torch.Tensor | None, counted: torch.Tensor | None) -> Written | None:
-    """Of ``logits.logsumexp(dim) - logits[rows, targets]``, or of what was picked of the logits less that.
+    """Loss ``logits.logsumexp(dim) - logits[rows, targets]``, or the same with what was picked of the logits.
 
     The latter is what torch.distributions.Categorical does.
     """
@@ -208,7 +208,7 @@ def _softmax_before(node: Any) -> torch.Tensor | None:
 def _of_probabilities(
     values: torch.Tensor, dim: int, target: torch.Tensor, counted: torch.Tensor | None
 ) -> Written | None:
-    """By rows of probabilities, where a cross entropy takes logits."""
+    """Loss of each row from probabilities, where a cross entropy takes logits."""
     found = _by_row(values, dim, target, counted)
     return None if found is None else Written("cross_entropy", found.input, found.target)
 
@@ -219,7 +219,7 @@ def _signed(dim: int) -> int:
 
 
 def _by_row(logarithms: torch.Tensor, dim: int, target: torch.Tensor, counted: torch.Tensor | None) -> Written | None:
-    """As nll_loss takes it."""
+    """Arguments as nll_loss takes them: one row of logarithms and one target for each place."""
     logarithms = logarithms.movedim(_signed(dim), -1)
     logarithms = logarithms.reshape(-1, logarithms.shape[-1])
     if target.is_floating_point() or target.numel() == logarithms.numel():
@@ -240,7 +240,7 @@ def _by_row(logarithms: torch.Tensor, dim: int, target: torch.Tensor, counted: t
 
 
 def _of_differences(node: Any, forwards: Sequence[Forward]) -> Written | None:
-    """Of the squares or absolute values of the differences between what a model said and targets."""
+    """Loss from the squares or absolute values of the differences between a model's output and targets."""
     name, function = _name(node), "mse_loss"
     if name.startswith("Abs"):
         function = "l1_loss"
@@ -281,7 +281,7 @@ def _said(node: Any, difference: torch.Tensor, forwards: Sequence[Forward]) -> t
 
 
 def _as_the_model_said(found: Written, forwards: Sequence[Forward]) -> Written:
-    """By a model's logits, where the probabilities are those of all that it said."""
+    """Loss in terms of a model's logits, where the probabilities are those of all that it said."""
     for forward in forwards if found.function == "nll_loss" else ():
         logits = forward.logits
         if logits is not None and logits.numel() == found.input.numel() and logits.shape[-1] == found.input.shape[1]:

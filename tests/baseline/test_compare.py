@@ -242,7 +242,7 @@ def test_a_seed_outside_the_ball_park_is_recorded(folder: Path) -> None:
         if recorded:
             stored.add(folder, record)
         else:
-            with pytest.raises(CannotTry, match="found something"):
+            with pytest.raises(CannotTry, match="has findings"):
                 stored.add(folder, record)
 
 

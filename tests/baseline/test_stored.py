@@ -191,7 +191,7 @@ def first_run(**values: Any) -> Any:
         (changed(recipe={}), "the file: recipe has no name"),
         (changed(surprise=1), "surprise: Extra inputs are not permitted"),
         (lambda content: {key: value for key, value in content.items() if key != "inputs"}, "inputs: Field required"),
-        (lambda content: content | {"runs": content["runs"] * 2}, "the file: a seed is there twice"),
+        (lambda content: content | {"runs": content["runs"] * 2}, "the file: a seed occurs twice"),
         (first_run(accuracy=1.5), r"runs\.0\.metrics: accuracy is 1\.5; expected 0 to 1"),
         (first_run(accuracy=None), r"runs\.0\.metrics\.accuracy: Input should be a valid number"),
         (first_run(metrics={"accuracy": 0.5}), r"runs\.0\.accuracy: Extra inputs are not permitted"),

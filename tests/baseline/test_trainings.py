@@ -167,7 +167,7 @@ NOISY = {"loss": [0.01, 0.005], "metric.f1.f1": [0.0, 0.0]}
         ([0.7, 0.6, 0.51], None, {**MACHINE, "threads": 1}, True, "within the noise"),
         ([0.7, 0.6, 0.51], NOISY, MACHINE, False, "within the noise"),
         ([0.74, 0.64, 0.54], NOISY, MACHINE, True, "within the noise"),  # each is near enough, and all are shifted
-        ([0.7, 0.6, 0.9], NOISY, {**MACHINE, "device": "cuda"}, False, "recorded on cpu, and this is cuda"),
+        ([0.7, 0.6, 0.9], NOISY, {**MACHINE, "device": "cuda"}, False, "recorded on cpu, and this run used cuda"),
         ([0.7, 0.6], NOISY, MACHINE, True, "within the noise"),  # a number is missing
         ([0.7, 0.6, float("nan")], None, MACHINE, True, "bit for bit"),
         ([0.7, 0.6, float("nan")], NOISY, MACHINE, True, "within the noise"),

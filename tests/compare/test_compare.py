@@ -75,7 +75,7 @@ def test_records_that_differ(
     [
         ({("tensors", 0, "weights", "w"): "x"}, "compare::initialisation", 1, "the first weights", ["w"]),
         ({("rows", 1): "dd cc"}, "compare::data-order", 2, "the order of the rows", []),
-        ({("rows",): ["gg hh"] * 3}, "compare::computation", 1, "the rows, of which none", []),
+        ({("rows",): ["gg hh"] * 3}, "compare::computation", 1, "the rows, of which the two runs share none", []),
         ({("random", 1): "x"}, "compare::random-state", 2, "the random numbers", []),
         ({("tensors", 1, "gradients", "b"): "x"}, "compare::computation", 2, "the gradients", ["b"]),
         ({("tensors", 1, "weights", "w"): "x"}, "compare::computation", 1, "the update", ["w"]),
@@ -193,7 +193,7 @@ def test_an_interpreter_needs_the_harness_too(tmp_path: Path, monkeypatch: pytes
     python.chmod(0o755)
     result = compare("train.py", "--python-b", str(python))
     assert result.exit_code == 2
-    assert "has no harness that compares" in result.output
+    assert "has no harness, or one without compare" in result.output
 
 
 @pytest.mark.parametrize(("more", "says"), [([4], " (4 rows are seen in A, 5 in B)"), ([], "")])

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from harness.compare.look import Look
 from harness.starts.journal import Journal, Writer
-from harness.starts.orders import Keep, RowPlace
+from harness.starts.orders import Keep, KillPoint
 from harness.starts.recorder import Recorder, Recording
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
@@ -31,7 +31,7 @@ def ended() -> None:
 def journal_of(folder: Path, updates: int = 3, most: int | None = None, *, apart: bool = False) -> Journal:
     """Of a training with two optimizers over disjoint parameters, which may each have a backward pass of their own."""
     with (folder / "journal").open("a") as file:
-        recording = Recording(Writer(file), RowPlace(), most, ended, ended)
+        recording = Recording(Writer(file), KillPoint(), most, ended, ended)
 
         def recorder(monitor: Monitor) -> Recorder:
             return Recorder(monitor, recording)
@@ -85,7 +85,7 @@ def test_an_evaluation_that_is_left_is_no_pass_of_what_is_trained(leaves: bool, 
     """The script trains on a stream of its own, and evaluates on a loader."""
     model, held_out = nn.Linear(4, 2), DataLoader(TensorDataset(torch.randn(8, 4)), batch_size=4)
     with (tmp_path / "journal").open("a") as file:
-        recording = Recording(Writer(file), RowPlace(), None, ended, ended)
+        recording = Recording(Writer(file), KillPoint(), None, ended, ended)
 
         def recorder(monitor: Monitor) -> Recorder:
             return Recorder(monitor, recording)

@@ -238,7 +238,7 @@ def test_a_training_is_held_to_the_ways_in_which_it_is_the_same(in_other_ways: P
     assert result.output.splitlines() == [
         "small: train.py --epochs 1",
         "  --processes 2: the same in 2 updates; loss at most 0.0e+00 apart",
-        "  --batch 4 --accumulate 2: another training",
+        "  --batch 4 --accumulate 2: NOT the same training",
         "    loss of update 1: 0.7 -> 1.4, 2 times it",
     ]
     assert json.loads((in_other_ways / "found.json").read_text())["kind"] == "same-training"

@@ -205,11 +205,11 @@ def test_an_error_without_a_remedy_names_no_path(blocks: list[BlockRecord]) -> N
 
 def test_what_the_reader_is_to_write_is_not_applicable(blocks: list[BlockRecord]) -> None:
     assert blocks[9].outcome == "not applicable"
-    assert blocks[9].says == "needs training_function of no block"
+    assert blocks[9].says == "needs training_function, which no block defines"
 
 
 def test_what_a_block_that_does_not_run_would_have_made(blocks: list[BlockRecord]) -> None:
-    assert blocks[10].says == "needs absent_name of no block"
+    assert blocks[10].says == "needs absent_name, which no block defines"
     assert blocks[11].says == "needs unmade of block 11, which does not run"
 
 
@@ -226,7 +226,7 @@ def test_what_would_be_fetched_is_not_applicable(blocks: list[BlockRecord]) -> N
 
 def test_documents_share_nothing_and_a_death_is_told(record: DocumentsRecord) -> None:
     needs, died, after = (block for block in record.blocks if block.document == "001")
-    assert needs.says == "needs lengths of no block"
+    assert needs.says == "needs lengths, which no block defines"
     assert (died.outcome, died.says) == ("fails", "Died: the process ended with status 3")
     assert (after.outcome, after.says) == ("not applicable", "a block before it ended the process")
 
@@ -246,7 +246,7 @@ def test_a_misspelt_name_is_an_error_of_its_own(tmp_path: Path) -> None:
     _, typo, own, absent = run_documents(read_documents(tmp_path), RECIPES["tiny"]).record.blocks
     assert (typo.outcome, typo.says) == ("fails", "NameError: name 'prnt' is not defined")
     assert own.outcome == "fails"
-    assert (absent.outcome, absent.says) == ("not applicable", "needs trainer of no block")
+    assert (absent.outcome, absent.says) == ("not applicable", "needs trainer, which no block defines")
 
 
 def test_a_block_that_takes_too_long_is_interrupted_and_others_go_on(tmp_path: Path) -> None:
@@ -487,7 +487,10 @@ def test_blocks_that_doc_builder_runs(forms: DocumentsRecord) -> None:
     assert (one.outcome, one.says) == ("fails", "AttributeError: module 'posixpath' has no attribute 'absent'")
     assert (skipped.outcome, skipped.says) == ("not applicable", "skipped by its decorator: a reason")
     assert after.says == "needs of_two of block 7, which does not run"
-    assert (apart.outcome, apart.says) == ("not applicable", "needs here of no block")  # a namespace of its own
+    assert (apart.outcome, apart.says) == (
+        "not applicable",
+        "needs here, which no block defines",
+    )  # a namespace of its own
     assert (hidden.outcome, continued.outcome, continued.prints) == ("runs", "runs", None)
 
 

@@ -1,4 +1,4 @@
-"""Trainer going on within its second epoch, which should give the rows that are left of it."""
+"""Trainer going on within its second epoch, which should give the remaining rows of it."""
 
 import json
 from pathlib import Path

@@ -176,15 +176,15 @@ def test_what_is_not_looked_at_any_more_is_not_repaired(held: bool, monkeypatch:
     monkeypatch.setattr(prove, "_overlap", lambda begun, before, edited: False)
     patches = prove.prove(on, report).patches
     assert [each.gone_with for each in patches] == [None, CAUSE if held else None]
-    assert held or patches[1].why == f"with the patch of {CAUSE} there is nothing left that it looks at"
+    assert held or patches[1].why == f"the patch of {CAUSE} leaves nothing for it to judge"
     assert told[0] == "running it again, and once for each edit: at most 5 runs of about 1 s"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "status", "why"),
     [
-        ("lr=1e-2", "lr=1e-2, weight_decay=50", 1, "its repair is not one place that is known"),
-        ("er.step()", "er.step()\n        model.bias.data -= 1e-4", 0, "what a warning is about may be meant"),
+        ("lr=1e-2", "lr=1e-2, weight_decay=50", 1, "no automatic repair is known for it"),
+        ("er.step()", "er.step()\n        model.bias.data -= 1e-4", 0, "it is a warning, and may be what you meant"),
     ],
     ids=["error", "warning"],
 )
@@ -222,7 +222,7 @@ def test_a_script_elsewhere_is_left_alone(
     done, _ = check("--fix", "work/train.py")
     assert done.status == 1
     assert path.read_text() == NOT_CLEARED
-    assert "is no file of the working directory's own" in done.stderr
+    assert "is not a file in the working directory" in done.stderr
 
 
 def test_a_file_that_has_been_changed_is_not_written(check: Check, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_what_is_not_found_again_is_not_repaired(check: Check, tmp_path: Path) -
     write(tmp_path, text.replace("for epoch", "clear = optimizer.zero_grad\nfor epoch", 1))
     done, found = check("--fix", "train.py")
     assert done.status == 1
-    assert found["patches"][0]["why"] == "it is not found when the script is run again"
+    assert found["patches"][0]["why"] == "it is not found when the script runs again"
 
 
 def test_ranks_are_refused(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,19 +302,22 @@ BEFORE = CheckReport("train.py", 8, [finding(MENDED), finding("c::d")], held=["e
     [
         (CheckReport("train.py", 8, [finding("c::d")], held=[MENDED, "e::f"]), None),
         (CheckReport("train.py", 9, [], held=[MENDED, "c::d", "e::f"]), None),
-        (CheckReport("train.py", 8, [finding(MENDED)], held=["e::f"]), "it is found all the same"),
-        (CheckReport("train.py", 8, [finding("x::y")], held=[MENDED, "e::f"]), "x::y is found then"),
-        (CheckReport("train.py", 8, [], ignored=["x::y"], held=[MENDED, "e::f"]), "x::y is found then"),
-        (CheckReport("train.py", 8, [], held=[MENDED]), "e::f no longer applies"),
-        (CheckReport("train.py", 8, [], held=["e::f"]), "rows::same-order-each-epoch no longer applies"),
-        (CheckReport("train.py", 7, [], held=[MENDED, "e::f"]), "fewer updates are made then"),
+        (CheckReport("train.py", 8, [finding(MENDED)], held=["e::f"]), "it does not help: the finding is still there"),
+        (CheckReport("train.py", 8, [finding("x::y")], held=[MENDED, "e::f"]), "x::y is found with it"),
+        (CheckReport("train.py", 8, [], ignored=["x::y"], held=[MENDED, "e::f"]), "x::y is found with it"),
+        (CheckReport("train.py", 8, [], held=[MENDED]), "with it, nothing is left for e::f to judge"),
+        (
+            CheckReport("train.py", 8, [], held=["e::f"]),
+            "with it, nothing is left for rows::same-order-each-epoch to judge",
+        ),
+        (CheckReport("train.py", 7, [], held=[MENDED, "e::f"]), "the script makes fewer updates with it"),
         (
             CheckReport("train.py", 8, [], held=[MENDED, "e::f"], crashed="x\nKeyError: 1"),
             "the script crashes: KeyError: 1",
         ),
         (
             CheckReport("train.py", 8, [], held=[MENDED, "e::f"], not_looked_at=[NotLookedAt("x::y", "")]),
-            "a check fails itself then",
+            "a check crashes with it",
         ),
         ("it takes more than 120 s", "it takes more than 120 s"),
     ],

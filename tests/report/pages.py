@@ -167,7 +167,7 @@ RESUMED: dict[str, Any] = {
             "update": 1,
             "where": None,
             "message": "It begins again.",
-            "expected": "to go on after update 9",
+            "expected": "to continue after update 9",
             "observed": "the first update",
             "hint": "Look for the checkpoint at the start.",
         }

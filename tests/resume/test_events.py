@@ -16,7 +16,7 @@ from harness.resume.plan import asked_to_end, ranks_alone
 from harness.resume.run import resume_script
 from harness.starts.journal import Journal, Operation
 from harness.starts.moments import Moment
-from harness.starts.orders import RowPlace
+from harness.starts.orders import KillPoint
 from tests.resume.forked import CORPUS
 from tests.resume.test_resume import resume, script
 from tests.resume.test_rows import journal, saved
@@ -75,7 +75,7 @@ def test_moments_that_leave_the_same_are_tried_once() -> None:
 def test_ranks_are_killed_alone_after_an_update() -> None:
     found = ranks_alone(of_operations((4, "open")), 2, 0)
     assert [(each.rank, each.restarts) for each in found] == [(0, 0), (1, 0), (1, 1)]
-    assert all(each.place == RowPlace(update=each.at) for each in found)
+    assert all(each.place == KillPoint(update=each.at) for each in found)
     short = journal([(1, [0])])
     short.saves = [saved(0)]  # a kill during that save is the only one
     assert ranks_alone(short, 2, 0) == asked_to_end(short, 1.0, 0) == []
@@ -124,7 +124,7 @@ def test_every_event_of_a_save_that_overwrites(tmp_path: Path, pytestconfig: pyt
 def test_every_event_of_a_save_that_survives(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     result = resume(pytestconfig, script(tmp_path), "--every-event", "train.py", XDG_CACHE_HOME=str(tmp_path / "c"))
     assert result.status == 0, result.stderr
-    assert "before rename checkpoint.pt.new to checkpoint.pt: went on after update 6, the same" in result.stderr
+    assert "before rename checkpoint.pt.new to checkpoint.pt: continued after update 6, the same" in result.stderr
 
 
 @pytest.mark.nightly
@@ -151,7 +151,7 @@ def test_what_was_tried_before_an_interruption_is_kept(tmp_path: Path, monkeypat
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("asks", "says", "again"),
-    [("", "saved nothing and was ended by the signal", 2), ("HANDLES", "saved checkpoint.pt and ended", 0)],
+    [("", "saved nothing and the signal ended it", 2), ("HANDLES", "saved checkpoint.pt and ended", 0)],
 )
 def test_a_script_that_is_asked_to_end(
     asks: str, says: str, again: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -183,6 +183,6 @@ def test_each_rank_is_killed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [each.kind for each in alone] == [
         "one rank alone: rank 0",
         "one rank alone: rank 1",
-        "one rank alone: rank 1, started again by its launcher",
+        "one rank alone: rank 1, restarted by its launcher",
     ]
     assert all(each.resumed_from for each in alone)

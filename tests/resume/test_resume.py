@@ -106,9 +106,9 @@ def test_temporary_files_may_lie_in_the_working_directory(tmp_path: Path, pytest
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"SEED": "os.getpid()"}, "differs from itself in two uninterrupted runs"),
+        ({"SEED": "os.getpid()"}, "differs between two uninterrupted runs"),
         ({"KEEPS": "False"}, "train.py keeps no checkpoint"),
-        ({"PATH": "os.path.expanduser('~/harness-resume-test.pt')"}, "outside of its working directory"),
+        ({"PATH": "os.path.expanduser('~/harness-resume-test.pt')"}, "outside the working directory"),
         ({"SEED": "1 / 0"}, "ZeroDivisionError: division by zero"),
     ],
 )

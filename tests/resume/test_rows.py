@@ -19,7 +19,7 @@ from harness.resume.plan import Kill, after_each, ends_of_epochs, kills
 from harness.resume.rows import Row, other_rows
 from harness.resume.run import KillReport, ResumeReport, _check_checkpoints, _check_repeats
 from harness.starts.journal import BatchTrained, End, Journal, Loaded, Saved, Update, Writer
-from harness.starts.orders import RowPlace
+from harness.starts.orders import KillPoint
 
 EPOCHS = ([3, 1, 0, 2], [1, 2, 3, 0], [0, 3, 2, 1])
 """The rows of three epochs, two a batch."""
@@ -74,7 +74,7 @@ def attempt(batches: Sequence[tuple[int, Sequence[Row]]], *, origin: int, **chan
     resumed = journal(batches, behind=origin, **changes)
     resumed.saves = [saved(at, values=saved(origin + at).values) for at in range(1, len(batches))]
     resumed.loads = [Loaded("file", 0, "train.py:4")]
-    return Attempt(Kill("in an epoch", RowPlace(update=origin + 1), origin + 1), whole(), whole(), killed, resumed)
+    return Attempt(Kill("in an epoch", KillPoint(update=origin + 1), origin + 1), whole(), whole(), killed, resumed)
 
 
 def rest(origin: int) -> list[tuple[int, Sequence[Row]]]:
@@ -92,13 +92,13 @@ def test_what_goes_on_as_it_would_have_is_right(origin: int) -> None:
 @pytest.mark.parametrize(
     ("origin", "batches", "kind", "observed"),
     [
-        (3, [(1, [1, 2]), (1, [3, 0]), (2, [0, 3]), (2, [2, 1])], "repeated", "it begins again with its first row: 2"),
-        (3, [(1, [0, 3]), (1, [2, 1])], "skipped", "those of epoch 3: 2 rows are left out"),
-        (2, [(1, [3, 0]), (2, [0, 3]), (2, [2, 1])], "skipped", "2 rows of epoch 2 are left out"),
+        (3, [(1, [1, 2]), (1, [3, 0]), (2, [0, 3]), (2, [2, 1])], "repeated", "it starts again with the first row: 2"),
+        (3, [(1, [0, 3]), (1, [2, 1])], "skipped", "those of epoch 3: 2 rows are skipped"),
+        (2, [(1, [3, 0]), (2, [0, 3]), (2, [2, 1])], "skipped", "2 rows of epoch 2 are skipped"),
         (2, [(1, [0, 3]), (1, [2, 1])], "epoch skipped", "the rows of epoch 3"),
-        (2, [(1, [3, 1]), (1, [0, 2]), (2, [0, 3]), (2, [2, 1])], "order", "epoch 2 goes on in the order of epoch 1"),
-        (3, [(1, [3, 2]), (2, [0, 3]), (2, [2, 1])], "order", "1 rows are trained with a second time, and 1 are left"),
-        (2, [(1, [0, 2]), (1, [3, 1]), (2, [0, 3]), (2, [2, 1])], "order", "another order"),
+        (2, [(1, [3, 1]), (1, [0, 2]), (2, [0, 3]), (2, [2, 1])], "order", "epoch 2 continues in the order of epoch 1"),
+        (3, [(1, [3, 2]), (2, [0, 3]), (2, [2, 1])], "order", "1 rows are trained on a second time, and 1 are skipped"),
+        (2, [(1, [0, 2]), (1, [3, 1]), (2, [0, 3]), (2, [2, 1])], "order", "a different order"),
     ],
 )
 def test_other_rows(origin: int, batches: list[tuple[int, list[int]]], kind: str, observed: str) -> None:
@@ -111,9 +111,9 @@ def test_other_rows(origin: int, batches: list[tuple[int, list[int]]], kind: str
 @pytest.mark.parametrize(
     ("batches", "kind", "observed"),
     [
-        ([[3, 1], [0, 2], [1, 2]], "repeated", "those of update 1: 6 rows are trained with a second time"),
-        ([[0, 3], [2, 1]], "skipped", "those of update 5: 2 rows are left out"),
-        ([[3, 1], [2, 0], [1, 2]], "order", "another order"),
+        ([[3, 1], [0, 2], [1, 2]], "repeated", "those of update 1: 6 rows are trained on a second time"),
+        ([[0, 3], [2, 1]], "skipped", "those of update 5: 2 rows are skipped"),
+        ([[3, 1], [2, 0], [1, 2]], "order", "a different order"),
     ],
 )
 def test_other_rows_of_batches_of_its_own(batches: list[list[int]], kind: str, observed: str) -> None:
@@ -142,16 +142,20 @@ def test_a_window_that_is_cut() -> None:
 @pytest.mark.parametrize(
     ("changes", "loss", "says"),
     [
-        ({"weights": {"weight": "others"}}, "weights-lost", "it was saved, and is not loaded"),
-        ({"state": {}}, "optimizer-state-lost", "none; it was saved, and is not loaded"),
+        ({"weights": {"weight": "others"}}, "weights-lost", "it was saved, but not loaded"),
+        ({"state": {}}, "optimizer-state-lost", "none; it was saved, but not loaded"),
         ({"lr": (0.2,)}, "schedule-lost", "a learning rate of 0.2"),
-        ({"options": {"weight_decay": "0"}}, "schedule-lost", "others, such as weight decay"),
-        ({"scale": 2.0}, "scaler-lost", "by 2, 0 steps left out before it"),
-        ({"skipped": 3}, "scaler-lost", "by 1, 3 steps left out before it"),
-        ({"losses": ("9",), "random": {"torch": "others"}}, "random-state-lost", "torch draws other random numbers"),
-        ({"losses": ("9",)}, "computes-otherwise", "another loss"),
-        ({"losses": ("9",), "modes": "evaluation"}, "computes-otherwise", "other modules are in training mode"),
-        ({"gradients": {"weight": "others"}}, "computes-otherwise", "other gradients"),
+        ({"options": {"weight_decay": "0"}}, "schedule-lost", "different ones, such as weight decay"),
+        ({"scale": 2.0}, "scaler-lost", "multiplied by 2, after 0 skipped steps"),
+        ({"skipped": 3}, "scaler-lost", "multiplied by 1, after 3 skipped steps"),
+        (
+            {"losses": ("9",), "random": {"torch": "others"}},
+            "random-state-lost",
+            "torch draws different random numbers",
+        ),
+        ({"losses": ("9",)}, "computes-otherwise", "a different loss"),
+        ({"losses": ("9",), "modes": "evaluation"}, "computes-otherwise", "different modules are in training mode"),
+        ({"gradients": {"weight": "others"}}, "computes-otherwise", "different gradients"),
     ],
 )
 def test_what_is_lost_at_once(changes: dict[str, Any], loss: str, says: str) -> None:
@@ -243,7 +247,7 @@ def test_what_was_not_saved_is_said_at_the_line_that_saves() -> None:
     lost.whole.updates[3].state["weight exp_avg"] = "after 3 of Adam"
     (found,) = findings([lost], "train.py")
     assert (found.check, found.where) == ("resume::optimizer-state-lost", "train.py:9")
-    assert found.observed == "none; checkpoint.pt does not hold it"
+    assert found.observed == "none; checkpoint.pt does not contain it"
 
 
 def test_a_step_that_was_left_out_before_the_checkpoint_is_not_left_out_again() -> None:
@@ -272,7 +276,7 @@ def test_a_script_that_begins_anew() -> None:
 
 def test_a_script_begins_anew_where_its_first_save_is_cut_short() -> None:
     anew = attempt(rest(0), origin=4)
-    during = Kill("during a save", RowPlace(file=2), 4)
+    during = Kill("during a save", KillPoint(file=2), 4)
     killed = Journal(anew.killed.updates, [saved(4), saved(4, number=2, path="optimizer.pt", done=False)])
     assert shown_by(Attempt(during, anew.whole, anew.again, killed, whole())) == {}
     killed.saves.insert(0, saved(2))
@@ -283,7 +287,7 @@ def test_a_script_begins_anew_where_its_first_save_is_cut_short() -> None:
 
 def test_what_only_a_save_loses_is_the_saves_fault() -> None:
     torn = attempt(rest(3), origin=3, state={})
-    torn = Attempt(Kill("during a save", RowPlace(file=4), 4), torn.whole, torn.again, torn.killed, torn.resumed)
+    torn = Attempt(Kill("during a save", KillPoint(file=4), 4), torn.whole, torn.again, torn.killed, torn.resumed)
     assert [each.check for each in findings([torn], "train.py")] == ["resume::checkpoint-torn"]
     always = attempt(rest(3), origin=3, state={})
     assert [each.check for each in findings([torn, always], "train.py")] == ["resume::optimizer-state-lost"]
@@ -304,7 +308,7 @@ def test_files_that_are_written_at_other_updates_are_chosen_by_another_score() -
     lost.resumed.saves += [saved(2, number=3, values=saved(5).values)]
     (found,) = findings([lost], "train.py")
     assert (found.check, found.update) == ("resume::best-score-lost", 4)
-    assert found.observed == "it is written then"
+    assert found.observed == "it is written after that update"
 
 
 def test_a_second_copy_of_the_weights() -> None:
@@ -369,7 +373,7 @@ def test_what_to_seed_where_two_runs_differ(changes: dict[str, Any], says: str) 
     with pytest.raises(CannotTry) as raised:
         _check_repeats("train.py", journal([(1, [0, 1])]), journal([(1, rows)], **changes))
     assert says in str(raised.value)
-    assert rows == [0, 1] or "other rows" in str(raised.value)
+    assert rows == [0, 1] or "the rows differ" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -412,12 +416,12 @@ def test_the_newest_complete_checkpoint_is_to_be_used(
     newer = saved(4, **(NEWER | changes))
     made.killed.saves = [saved(2, **OLDER), newer]
     made.resumed.there = frozenset({"step-2.pt", newer.path} - {"gone-4.pt"})
-    kill = Kill("in an epoch", RowPlace(update=5), 5)
+    kill = Kill("in an epoch", KillPoint(update=5), 5)
     found = shown_by(Attempt(kill, made.whole, made.again, made.killed, made.resumed, sources=set(sources)))
     assert ("resume::newest-not-used" in found) == named
     if named:
-        removed = "; it was written, and removed again" * (newer.path == "gone-4.pt")
-        said = "it goes on after update 2: 2 updates are made once more"
+        removed = "; it was written and then removed" * (newer.path == "gone-4.pt")
+        said = "it continues after update 2: 2 updates are repeated"
         assert found["resume::newest-not-used"].observed == f"{said}{removed}"
 
 
@@ -445,7 +449,12 @@ def test_a_file_that_holds_as_much_and_comes_as_often_is_to_be_used() -> None:
     ("whole_rows", "killed_rows", "resumed_rows", "says"),
     [
         (("ab", "c"), ("ab", "c"), ("ab", "c"), None),
-        (("ab", "c"), ("ab", "c"), ("ac", "b"), "1 of them are trained with, and 1 rows that were trained with before"),
+        (
+            ("ab", "c"),
+            ("ab", "c"),
+            ("ac", "b"),
+            "1 of them are now trained on, and 1 rows that were trained on before",
+        ),
         (("ab", "bc"), ("ab", "bc"), ("ab", "bc"), None),  # a row that is in both parts as it is
         (("abc", "bcd"), ("abc", "bcd"), ("acd", "b"), None),  # what is evaluated is not held out
         (("ab", "c"), ("ab", "c"), ("xy", "z"), None),  # augmented anew

@@ -186,7 +186,7 @@ def test_each_output_is_made_by_the_stage_that_it_names(small: Recipe, loop: str
 def test_an_output_that_is_not_there_yet_names_its_stage(small: Recipe) -> None:
     run = Run(small)
     assert not hasattr(run, "model")
-    with pytest.raises(NotMadeYet, match="the stage model makes device"):
+    with pytest.raises(NotMadeYet, match="the stage model, which makes device"):
         _ = run.device
 
 

@@ -128,7 +128,7 @@ def test_without_room_the_change_is_not_made(tmp_path: Path, monkeypatch: pytest
     folder, log = tree(tmp_path / "tree"), Log(tmp_path / "log")
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1, 1, 0))
-    with pytest.raises(CannotKeep, match=r"is about to change .*/a \(1 bytes\), which cannot be kept"):
+    with pytest.raises(CannotKeep, match=r"is about to change .*/a \(1 bytes\), and no copy to restore it from"):
         log.changes(str(folder / "a"))
     assert not any(each["kind"] == "file" for each in changes_in(log.folder))
 

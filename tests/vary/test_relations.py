@@ -66,7 +66,7 @@ def tried(first: Run, again: Run | None = None, *arguments: str, text: str = "")
     ("changes", "part", "what"),
     [
         ({"batches": (BatchTrained(1, (7, 8), "other"),)}, "rows", "rows 2, 3 … and 7, 8 …"),
-        ({"batches": (BatchTrained(1, (2, 3), "other"),)}, "contents", "what the same rows hold"),
+        ({"batches": (BatchTrained(1, (2, 3), "other"),)}, "contents", "the values of the same rows"),
         ({"lr": (0.05,)}, "rates", "a learning rate of 0.1 and 0.05"),
         ({"weights": {"weight": "other"}}, "weights", "weight"),
         ({"losses": ((0.25).hex(),)}, "losses", "a loss of 0.5 and 0.25"),
@@ -122,7 +122,7 @@ def test_only_what_two_equal_starts_report_alike_is_compared() -> None:
     assert tried(first, again).numbers_apart(run(said(0.8), said(9.0, "test loss"))) is None
     both = tried(run(said(0.8)), run(said(0.7))).numbers_apart(run(said(0.1)))
     assert isinstance(both, Outcome)
-    assert both.why == "two starts as the script is report another test accuracy (train.py:20): seed what it draws"
+    assert both.why == "two unchanged runs report a different test accuracy (train.py:20): seed the random numbers"
 
 
 def test_a_number_that_is_not_reported_is_no_number_that_is_the_same() -> None:
@@ -142,7 +142,7 @@ def test_the_loss_of_an_evaluation_by_trainer_is_its_own() -> None:
     first = run(said(0.5, "eval_loss"), said(0.8, "eval_accuracy"), has_trainer=True)
     other = run(said(0.6, "eval_loss"), said(0.8, "eval_accuracy"), has_trainer=True)
     outcome = OnEvaluationBatches.judge(tried(first), other)
-    assert (outcome.result, outcome.why[:39]) == ("held", "but for Trainer's own eval_loss, in whi")
+    assert (outcome.result, outcome.why[:39]) == ("held", "apart from Trainer's own eval_loss, in ")
     by_hand = run(said(0.5, "eval_loss")), run(said(0.6, "eval_loss"))
     assert isinstance(tried(by_hand[0]).numbers_apart(by_hand[1]), Another)
 
@@ -199,7 +199,7 @@ def test_what_a_second_run_goes_on_from_is_said() -> None:
     assert OnAnEarlierRun.judge(tried(first), second).result == "broken"
     second.journal.loads = [Loaded("file", 0, "train.py:5", "out/model.pt")]
     outcome = OnAnEarlierRun.judge(tried(first), second)
-    assert outcome.why == "it goes on from out/model.pt (train.py:5), which harness resume tries"
+    assert outcome.why == "it continues from out/model.pt (train.py:5); harness resume tests that"
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ model ="""
     done, found = vary(pytestconfig, tmp_path, text, "--select", "depends::on-being-evaluated")
     (said,) = found["relations"]
     assert (done.status, said["result"]) == (0, "did not apply")
-    assert said["why"] == "no call of a model without gradients could be made a second time"
+    assert said["why"] == "no call of a model without gradients could be repeated"
 
 
 @pytest.mark.slow
@@ -222,9 +222,9 @@ def test_what_cannot_be_tried_is_said(tmp_path: Path, pytestconfig: pytest.Confi
     assert (done.status, {*results(found).values()}) == (0, {"did not apply"}), done.stderr
     whys = {each["relation"]: each["why"] for each in found["relations"]}
     assert whys["depends::on-evaluation-batches"] == "no DataLoader is used for evaluations alone"
-    assert whys["depends::on-an-earlier-run"].startswith("two starts as the script is are not the same")
+    assert whys["depends::on-an-earlier-run"].startswith("two unchanged runs already differ")
     assert found["notes"] == [
-        "the script does not seed torch: every start began with the seed 0, so what it draws is the same in each"
+        "the script does not seed torch: every run began with the seed 0, so all draw the same random numbers"
     ]
 
 

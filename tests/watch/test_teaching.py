@@ -105,7 +105,7 @@ def test_what_has_no_tokens_is_one_sentence(tmp_path: Path, pytestconfig: pytest
     )
     done = server_of(pytestconfig).run(tmp_path, "tokens", "train.py", together="watched")
     assert done.status == 2
-    assert "harness: train.py gave no labels of tokens to a model" in done.stderr
+    assert "harness: train.py trained no language model that harness tokens could follow" in done.stderr
     done = server_of(pytestconfig).run(tmp_path, "tokens", "absent.py", together="watched")
     assert (done.status, done.stderr) == (2, "harness: there is no script absent.py\n")
 

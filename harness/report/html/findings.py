@@ -31,7 +31,7 @@ class Shown:
     newer: bool = False
     """Whether the script was changed after the finding was written down, so that its lines may be others."""
     page: Mapping[str, Any] | None = None
-    """Of its check, as ``harness explain --json`` has it."""
+    """Page of its check, as ``harness explain --json`` has it."""
 
 
 def of_script(findings: Iterable[Finding], written: Path) -> list[Shown]:

@@ -23,7 +23,7 @@ from harness.watch import together
 from harness.watch.script import NotLookedAt, NotThere
 
 SCHEMAS = (1, 2, SCHEMA)
-"""Of reports: those that are read."""
+"""Schema versions of reports that are read."""
 
 AGAIN = "make it again with this version"
 

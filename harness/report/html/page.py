@@ -31,7 +31,7 @@ from harness.report.html.runs import Runs, RunView
 FILE_NAME = "report.html"
 
 GENERATOR = '<meta name="generator" content="full-training-harness'
-"""In every page that was made here, near its beginning."""
+"""Start of a tag that every page made here has near its beginning."""
 
 HEAD = 2000
 """Bytes in which :data:`GENERATOR` is looked for."""
@@ -240,7 +240,7 @@ _PARTS = {
     "matrix": _of_matrix,
     "baseline": _of_baseline,
 }
-"""By the kinds of what is shown."""
+"""Kind of what is shown to what makes its part of the page."""
 
 
 @cache
@@ -276,7 +276,7 @@ def _asset(name: str) -> Markup:
 
 
 def _hash(text: str) -> str:
-    """Of what is between the tags, as a Content-Security-Policy names what may be applied."""
+    """Hash of what is between the tags, as a Content-Security-Policy names what may be applied."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

@@ -38,7 +38,7 @@ class Statement:
 
     check: CheckOutcome
     outcome: str
-    """As the check came out; "warns" where what it found are warnings."""
+    """Outcome of the check; "warns" where what it found are warnings."""
     sentence: str
     where: str = ""
     """The section and the documents; none of an invariant."""
@@ -147,7 +147,7 @@ class RunView:
 
     @cached_property
     def stages(self) -> list[StageView]:
-        """Those in which something failed first, else in order."""
+        """Stages in which something failed first, then the others in order."""
         known = _statements()
         found = {each.check: each for each in self.record.findings}
         views = [
@@ -283,7 +283,7 @@ def _noisy(values: Sequence[float], window: int) -> list[Series]:
 
 
 def _bands(baseline: Baseline | None, window: int) -> tuple[CurveBand | None, CurveBand | None]:
-    """Of the losses, and of the gradient norms, which were not always kept."""
+    """Bands of the losses, and of the gradient norms, which were not always kept."""
     seeds = baseline.runs if baseline is not None else []
     return _band([run.curve for run in seeds], window), _band([run.grad_norm for run in seeds], window)
 

@@ -27,8 +27,9 @@ class BeganAnew(Loss):
         if not attempt.anew or checkpoint is None or checkpoint.at == 0:
             return None
         return Evidence(
-            f"to go on after update {checkpoint.at}, whose checkpoint is {checkpoint.path}",
-            "the first update after the kill is the first of all: its weights, its optimizer and its rows",
+            f"to continue after update {checkpoint.at}, whose checkpoint is {checkpoint.path}",
+            "it starts from the beginning: the first update after the kill has the weights, the optimizer and the "
+            "rows of update 1",
             attempt.load_line,
             1,
         )

@@ -27,7 +27,7 @@ class BestScoreLost(Loss):
         if stops_by_score(attempt):
             return Evidence(
                 f"{len(attempt.whole.updates)} updates, as without the kill",
-                f"{attempt.made}: it is decided by another score or count when to stop",
+                f"{attempt.made}: a different score or count decided when to stop",
                 attempt.load_line,
                 min(attempt.made, len(attempt.whole.updates)),
             )
@@ -38,7 +38,7 @@ class BestScoreLost(Loss):
             saved, at, written = found
             return Evidence(
                 f"{saved.path} {'not ' * written}to be written after update {at}",
-                f"it is {'not ' * (not written)}written then",
+                f"it is {'not ' * (not written)}written after that update",
                 saved.where,
                 at,
             )

@@ -26,15 +26,15 @@ class ComputesOtherwise(Loss):
             return None
         whole, resumed = parting.whole, parting.resumed
         if whole.modes != resumed.modes:
-            observed = "other modules are in training mode, or other parameters are frozen"
+            observed = "different modules are in training mode, or different parameters are frozen"
         elif whole.losses != resumed.losses:
-            observed = "another loss"
+            observed = "a different loss"
         elif whole.gradients != resumed.gradients:
-            observed = "other gradients"
+            observed = "different gradients"
         elif parting.weights:
-            observed = f"other weights in {several(parting.weights)}"
+            observed = f"different weights in {several(parting.weights)}"
         else:
-            observed = "models that are evaluated say something else"
+            observed = "the evaluated models give different outputs"
         return Evidence(
             f"update {parting.update} to be computed as without the kill", observed, attempt.load_line, parting.update
         )

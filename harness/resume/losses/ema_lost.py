@@ -30,7 +30,7 @@ class EmaLost(Loss):
         if parting is not None and parting.others and not (parting.weights or parting.rows_differ):
             return Evidence(
                 f"the weights of {several(parting.others)} that are evaluated before update {parting.update}",
-                "others, while those that are trained are the same",
+                "different weights, while the trained ones are the same",
                 attempt.load_line,
                 parting.update,
             )
@@ -39,14 +39,14 @@ class EmaLost(Loss):
         if end_differs(attempt):
             return Evidence(
                 "the weights of the model that is evaluated at the end",
-                "others, while those that are trained are the same",
+                "different weights, while the trained ones are the same",
                 attempt.load_line,
             )
         for whole, _, key in other_values(attempt):
             if is_tensor(whole.values[key]) and not SCORE.search(key.rpartition(".")[2]):
                 return Evidence(
                     f"the same {key} in {whole.path} after update {whole.at} as without the kill",
-                    "another, while the weights that are trained are the same",
+                    "a different one, while the trained weights are the same",
                     attempt.load_line,
                     whole.at,
                 )

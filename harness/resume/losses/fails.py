@@ -29,9 +29,9 @@ class Fails(Loss):
         elif attempt.hung is not None:
             said = f"it had not ended after {attempt.hung:.0f} s, {len(attempt.resumed.updates)} updates later"
         else:
-            said = "it ended without a word"
+            said = "it ended without a message"
         return Evidence(
-            f"to go on after a kill at update {attempt.kill.at}",
+            f"to continue after a kill at update {attempt.kill.at}",
             said,
             None if end is None else end.where,
             attempt.origin + len(attempt.resumed.updates) + 1,

@@ -31,12 +31,12 @@ class NewestNotUsed(Loss):
         found = next((each for each in reversed(newer) if _can_stand_for(each, attempt)), None)
         if found is None:
             return None
-        again = f"{found.at - attempt.origin} updates are made once more"
+        again = f"{found.at - attempt.origin} updates are repeated"
         was_removed = attempt.resumed.there and not _is_there(found, attempt)
-        removed = "; it was written, and removed again" if was_removed else ""
+        removed = "; it was written and then removed" if was_removed else ""
         return Evidence(
-            f"to go on after update {found.at}, whose checkpoint is {found.path}",
-            f"it goes on after update {attempt.origin}: {again}{removed}",
+            f"to continue after update {found.at}, whose checkpoint is {found.path}",
+            f"it continues after update {attempt.origin}: {again}{removed}",
             found.where if removed else attempt.load_line,
             attempt.origin + 1,
         )

@@ -28,6 +28,6 @@ class OptimizerStateLost(Loss):
             return None
         whole, resumed = parting.whole.state, parting.resumed.state
         where, how = attempt.line_of({name: whole[name] for name in parting.state if name in whole})
-        observed = f"another in {several(parting.state)}" if resumed else "none"
+        observed = f"a different state in {several(parting.state)}" if resumed else "none"
         expected = f"the state that the optimizer had before update {parting.update}"
         return Evidence(expected, f"{observed}; {how}", where, parting.update)

@@ -36,7 +36,8 @@ class RandomStateLost(Loss):
         what = "rows hold the same numbers" if contents else "weights and rows give the same loss"
         return Evidence(
             f"the same {what} in update {parting.update}",
-            f"others; {' and '.join(generators)} draw{'s' if len(generators) == 1 else ''} other random numbers",
+            f"different ones; {' and '.join(generators)} draw{'s' if len(generators) == 1 else ''} "
+            "different random numbers",
             attempt.load_line,
             parting.update,
         )

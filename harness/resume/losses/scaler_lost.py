@@ -29,10 +29,11 @@ class ScalerLost(Loss):
         if attempt.anew or parting is None or parting.same_scale:
             return None
         scales = [
-            f"by {each.scale:g}, {each.skipped} steps left out before it" for each in (parting.whole, parting.resumed)
+            f"multiplied by {each.scale:g}, after {each.skipped} skipped steps"
+            for each in (parting.whole, parting.resumed)
         ]
         return Evidence(
-            f"a loss that is multiplied {scales[0]}, in update {parting.update}",
+            f"a loss {scales[0]}, in update {parting.update}",
             scales[1],
             attempt.load_line,
             parting.update,

@@ -26,7 +26,10 @@ class ScheduleLost(Loss):
             rates = (", ".join(f"{lr:.6g}" for lr in each.lr) for each in (parting.whole, parting.resumed))
             expected, observed = (f"a learning rate of {each}" for each in rates)
         elif (parting := attempt.parting) is not None and parting.whole.options != parting.resumed.options:
-            expected, observed = "the options that the optimizer had", "others, such as weight decay or momentum"
+            expected, observed = (
+                "the options that the optimizer had",
+                "different ones, such as weight decay or momentum",
+            )
         else:
             return None
         return Evidence(f"{expected} in update {parting.update}", observed, attempt.load_line, parting.update)

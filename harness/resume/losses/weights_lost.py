@@ -35,7 +35,7 @@ class WeightsLost(Loss):
         of = "all tensors" if len(names) == len(parting.whole.weights) else several(names)
         where, how = attempt.line_of({name: parting.whole.weights[name] for name in names})
         expected = f"the weights that update {parting.update} began with"
-        return Evidence(expected, f"others in {of}; {how}", where, parting.update)
+        return Evidence(expected, f"different weights in {of}; {how}", where, parting.update)
 
 
 def _moved_by_forward(attempt: Attempt, update: int) -> set[str]:

@@ -50,7 +50,7 @@ class Readers:
         }
 
     def resident(self) -> dict[str, int]:
-        """By how much each grew, in bytes.
+        """Growth of the memory of each process, in bytes.
 
         Raises:
             RuntimeError: one of them failed; with its last line.

@@ -16,7 +16,7 @@ class Costs:
     corpus: int = 0
     """The bytes of the corpus whose memory was measured."""
     resident: dict[str, int] = field(default_factory=dict)
-    """By how much the largest resident memory of a process grew, in bytes: "mapped" and "in memory"."""
+    """Growth of the largest resident memory of a process, in bytes: "mapped" and "in memory"."""
     kept: dict[str, int] = field(default_factory=dict)
     """The bytes that a forward pass keeps for a backward pass: "with gradients" and "no_grad"."""
     graphs: dict[str, list[int]] = field(default_factory=dict)

@@ -26,7 +26,7 @@ class Replays:
     """What the stage equivalence did and measured."""
 
     trainings: dict[str, Replay] = field(default_factory=dict)
-    """By name: "plain" and the run's own loop; "one batch" and "micro-batches"; "float32" and "bf16"."""
+    """Replays by name: "plain" and the run's own loop; "one batch" and "micro-batches"; "float32" and "bf16"."""
     no_bf16: str | None = None
     """Why no replay could be made in bf16."""
     differences: list[Difference] = field(default_factory=list)

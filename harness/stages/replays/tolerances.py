@@ -38,7 +38,7 @@ def rounding_band(run: Run, unit: float) -> float:
 
 
 def tolerance_of(run: Run) -> float:
-    """Of the comparison with the plain loop, relative."""
+    """Relative tolerance of the comparison with the plain loop."""
     if run.recipe.processes == 1 and run.device.type == "cpu":
         return 0.0
     return rounding(run, torch.float64 if has_float64(run) else torch.float32)
@@ -49,7 +49,7 @@ def tolerance_text(tolerance: float) -> str:
 
 
 def largest_difference(first: Replay, second: Replay) -> float:
-    """Of any parameter at the end."""
+    """Largest difference of any parameter at the end."""
     return max(
         (first.parameters[name].double() - second.parameters[name].double()).abs().max().item()
         for name in first.parameters

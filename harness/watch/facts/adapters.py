@@ -62,7 +62,7 @@ class AdaptersActive(Fact):
     active: Collection[str] = ()
     """The adapters that were active in passes of the training."""
     frozen: Collection[str] = ()
-    """Those of them that an optimizer held while every tensor was frozen."""
+    """Active adapters that an optimizer held while every tensor was frozen."""
     held: bool = True
     """Whether an optimizer held any of them."""
     never: Mapping[str, str] = field(default_factory=dict)
@@ -70,25 +70,25 @@ class AdaptersActive(Fact):
 
 
 class Adapters(Recogniser):
-    """Of each model that is trained, which of its adapters were active in passes of the training."""
+    """Adapters of each model that is trained, and which of them were active in passes of the training."""
 
     makes = (AdaptersActive,)
 
     def begin(self) -> None:
         self._idle: dict[int, dict[str, list[tuple[str, torch.Tensor]]]] = {}
-        """By the number of the model and their names, with their tensors: the model may be gone at the end."""
+        """Model number to the names of its adapters, with their tensors: the model may be gone at the end."""
         self._active: dict[int, set[str]] = {}
         """The others."""
         self._made: dict[int, list[str]] = {}
         """All of them, in the order in which they were added."""
         self._held: dict[int, set[str]] = {}
-        """Those of which an optimizer that steps holds a tensor."""
+        """Model number to the adapters of which an optimizer that steps holds a tensor."""
         self._trainable: dict[int, set[str]] = {}
-        """Those of which a tensor has gradients in a step."""
+        """Model number to the adapters of which a tensor has gradients in a step."""
         self._where: str | None = None
         """Where the latest model with adapters was trained."""
         self._since: WeakKeyDictionary[nn.Module, set[str]] = WeakKeyDictionary()
-        """Those that were active since the latest backward pass."""
+        """Adapters of each model that were active since the latest backward pass."""
         self._layers: WeakKeyDictionary[nn.Module, dict[str, Any]] = WeakKeyDictionary()
 
     def on_forward(self, event: Forward) -> None:
@@ -147,7 +147,7 @@ class Adapters(Recogniser):
 
 
 def names(adapters: Collection[str]) -> str:
-    """Of adapters, as a message lists them."""
+    """Names of adapters, as a message lists them."""
     return ", ".join(map(repr, sorted(adapters))) or "none"
 
 
@@ -172,7 +172,7 @@ class AdapterTargets(Fact):
     """The option that has the list."""
     matched: Sequence[str] = ()
     absent: Sequence[str] = ()
-    """Those that match no module of the model."""
+    """Names that match no module of the model."""
 
 
 class AdaptedWeights(Fact):
@@ -183,7 +183,7 @@ class AdaptedWeights(Fact):
     adapted: Sequence[str] = ()
     """Modules and fused weights with an adapter that have one of the names."""
     missed: Sequence[str] = ()
-    """Those of the same names without one."""
+    """Modules of the same names without an adapter."""
 
 
 class AdapterPlaces(Recogniser):

@@ -28,7 +28,7 @@ class LossFollowed(Fact):
     in_windows = "first"
     of_run = True
     climbs: Literal["no", "by the loss", "by the optimizer"] = "no"
-    """By what all updates climbed: the negative of a loss was differentiated, or ``maximize=True``."""
+    """Cause of the climbing of all updates: the negative of a loss was differentiated, or ``maximize=True``."""
     update: int = 1
     """The first update that did."""
 
@@ -49,7 +49,7 @@ class Ascent(Recogniser):
         self._used = False
         """Whether an optimizer has made a step with their gradients."""
         self._place: str | None = None
-        """Of the latest backward pass."""
+        """Place of the latest backward pass."""
         self._climbs: LossFollowed | None = None
         self._negative: LossFollowed | None = None
         """The first backward pass from the negative of a loss."""

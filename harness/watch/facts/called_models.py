@@ -40,18 +40,18 @@ class ModelsCalled(Recogniser):
             self.tell(ModelCalled(model=event.model, where=event.where))
 
 
-class Waiting(dict[int, Told]):
+class PendingForwards(dict[int, Told]):
     """What was told of forwards that can be differentiated, by their number, until it is known whether they are.
 
     What a generator has made is differentiated after the backward pass of the discriminator that was given it, too.
     """
 
     def reached(self, numbers: Iterable[int]) -> Iterator[Told]:
-        """Of the forwards that a backward pass went through for the first time."""
+        """What was told of the forwards that a backward pass went through for the first time."""
         yield from (self.pop(number) for number in sorted(numbers) if number in self)
 
     def given_up(self, most: int = MOST_WAITING) -> Iterator[Told]:
-        """Of the forwards before the latest ones: nothing goes through them any more."""
+        """What was told of forwards before the latest ones: no backward pass goes through them any more."""
         yield from (self.pop(number) for number in sorted(self)[: max(0, len(self) - most)])
 
 

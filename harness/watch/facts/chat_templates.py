@@ -39,7 +39,7 @@ class ChatTemplates(Recogniser):
             self.tokenizer, self._headers = event.tokenizer, None
 
     def on_trainer_made(self, event: TrainerMade) -> None:
-        """Its own: a library may make another one on the way."""
+        """Take the Trainer's own tokenizer: a library may make another one on the way."""
         given = getattr(event.trainer, "processing_class", None)
         given = getattr(given, "tokenizer", given)  # a processor's
         if given is not None:

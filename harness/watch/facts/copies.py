@@ -33,7 +33,7 @@ MOST_OF_A_BUILD = 4
 """Networks of one build that may be copies of one another; the layers of a network are more."""
 
 FRAMES = 8
-"""Of the user's functions, in whose variables a copy's name is looked for."""
+"""Number of the user's functions in whose variables a copy's name is looked for."""
 
 MIN_UPDATES = 20
 """Updates after which statistics that never moved are no beginning any more."""
@@ -67,18 +67,18 @@ class Copied:
     shown: str
     """What the script calls the copy."""
     norms: tuple[_Statistics, _Statistics] | None
-    """Of each the first batch normalisation, where there is one."""
+    """Statistics of the first batch normalisation of each, where there is one."""
     shares: bool = False
     follows: bool = False
     """Whether something but an optimizer changed the copy."""
     weights: list[float] = field(default_factory=list)
-    """Of the trained one in each mean that the copy was set to, at the updates that were looked at."""
+    """Weight of the trained network in each mean that the copy was set to, at the updates that were looked at."""
     steps: int = 0
     """Updates at which an optimizer changed the copy, too."""
     updates: int = 0
-    """Of the trained one, over all."""
+    """Updates of the trained network, over all."""
     where: str | None = None
-    """Of the trained one's update."""
+    """Place of the trained network's update."""
     stale: str | None = None
     """Where the copy was called in eval mode with the statistics that it began with, though the other's had moved."""
     waits: bool = False
@@ -152,7 +152,7 @@ class CopyFollowed(Fact):
     in_windows = "first"
     shown: str = "target"
     weights: Sequence[float] = ()
-    """Of the trained network in each mean that the copy was set to so far: 1 copies it whole."""
+    """Weight of the trained network in each mean that the copy was set to so far: 1 copies it whole."""
     steps: int = 0
     """Updates so far in which an optimizer changed the copy, too."""
 
@@ -163,7 +163,7 @@ class CopyOver(Fact):
     of_run = True
     shown: str = "target"
     updates: int = 0
-    """Of the network."""
+    """Updates of the network."""
     follows: bool = False
     """Whether something but an optimizer changed the copy."""
     apart: bool = True
@@ -185,7 +185,7 @@ class Copies(Recogniser):
     def begin(self) -> None:
         self.all = First[Copied](16)  # each is looked at in every update
         self._of: dict[int, list[Copied]] = defaultdict(list)
-        """By the id of the optimizer that trains the one."""
+        """Id of an optimizer to the networks it trains that may have a copy."""
         self._known: set[tuple[int, int]] = set()
         self._steps = 0
         self._with_norms = False
@@ -306,7 +306,7 @@ class Copies(Recogniser):
         return "a copy of the network"
 
     def _modules(self) -> Iterator[nn.Module]:
-        """Those that were called, and their parts; and networks with a batch normalisation that the script has in its
+        """Modules that were called, and their parts; and networks with a batch normalisation that the script has in its
         variables, which may be called at the end only."""
         seen: set[int] = set()
         waiting = [each for _, each in self._in_variables() if _statistics(each) is not None]

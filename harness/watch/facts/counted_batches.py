@@ -53,7 +53,7 @@ class Differences:
     squares: torch.Tensor
     absolutes: torch.Tensor
     totals: tuple[torch.Tensor, ...]
-    """Of targets, their squares, what the model says and its squares."""
+    """Sums of the targets, their squares, what the model says and its squares."""
 
 
 @dataclass(eq=False)

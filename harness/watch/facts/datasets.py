@@ -29,7 +29,7 @@ MOST_ROWS = 20_000
 
 
 def length(dataset: Any) -> int | None:
-    """Of a dataset or a sampler; None where it has none, which torch lets it say in several ways."""
+    """Length of a dataset or a sampler; None where it has none, which torch lets it say in several ways."""
     try:
         return len(dataset)
     except (TypeError, NotImplementedError, AttributeError):

@@ -55,10 +55,10 @@ class Evaluations(Recogniser):
     def begin(self) -> None:
         self.latest = Evaluation()
         self._agreed = FirstByKey[tuple[int, int], torch.Tensor](16)  # each has as many numbers as rows
-        """By the labels' number and hash, the class of each row that was likeliest in all earlier evaluations of the
-        same labels, or -1."""
+        """Number and hash of labels to the class of each row that was likeliest in all earlier evaluations of the same
+        labels, or -1."""
         self.history = First[Result](256)  # more than epochs are usually made
-        """In their order, each once: what comes after an evaluation says that it is over."""
+        """Results in their order, each once: what comes after an evaluation says that it is over."""
 
     def on_forward(self, event: Forward) -> None:
         if event.gradients or event.batch is None or event.batch.of.trains:

@@ -26,7 +26,7 @@ AVERAGES = ("macro", "micro", "weighted")
 OTHERWISE = {
     "wrong-axis": "with the argmax over places, not classes",
     "own-place": "with labels not shifted",
-    "own-place-but-first": "with each label but the first beside what the model says at its own place",
+    "own-place-but-first": "with labels not shifted, the first one left out",
     "threshold-of-probabilities": "with a threshold of 0.5 on scores that are no probabilities",
 }
 """How classes are taken by mistake from what a model says."""

@@ -42,10 +42,10 @@ class Part:
     loss: float | None = None
     """The mean over the targets."""
     squares: float | None = None
-    """Of the differences between what a regression says and its targets, the sum."""
+    """Sum of the squared differences between what a regression says and its targets."""
     absolutes: float = 0.0
     totals: tuple[float, float] = (0.0, 0.0)
-    """Of a regression's targets and of their squares, the sums."""
+    """Sums of a regression's targets and of their squares."""
     said: tuple[float, float] = (0.0, 0.0)
     """The same of what it says."""
     confusion: Confusion | None = None
@@ -72,7 +72,7 @@ class Hits:
     hits: int = 0
     of: int = 0
     rates: float = 0.0
-    """Of the batches, added up."""
+    """Sum of the rates of the batches."""
     some_empty: bool = False
     """Whether a batch has no target."""
     last: tuple[int, int] = (0, 0)
@@ -116,7 +116,7 @@ class Sums:
     with_squares: int = 0
     squares: float = 0.0
     roots: float = 0.0
-    """Of the mean squares of the batches."""
+    """Sum of the roots of the batches' mean squares."""
     absolutes: float = 0.0
     totals: tuple[float, float] = (0.0, 0.0)
     said: tuple[float, float] = (0.0, 0.0)
@@ -165,7 +165,7 @@ class Sums:
         self.said = self.said[0] + part.said[0], self.said[1] + part.said[1]
 
     def plus(self, parts: Iterable[Part]) -> Sums:
-        """With more batches; these sums stay as they are."""
+        """Sums with more batches; these sums stay as they are."""
         streams = {stream: replace(hits) for stream, hits in self.streams.items()}
         found = replace(self, streams=streams, otherwise={how: replace(each) for how, each in self.otherwise.items()})
         for part in parts:
@@ -258,7 +258,7 @@ class Mistake(NamedTuple):
     """What the same evaluation gives without it."""
     steps: float = math.inf
     noise: float = 0.0
-    """By how much the right value varies by chance with the rows: its standard error."""
+    """Standard error of the right value: how much it varies by chance with the rows."""
 
 
 def values(tally: Tally) -> Iterator[Value]:
@@ -467,7 +467,7 @@ def _taken_otherwise(sums: Sums) -> Iterator[Mistake]:
 
 
 def _added(one: Confusion | None, other: Confusion) -> Confusion:
-    """Of several batches, which may have seen unlike numbers of classes."""
+    """Confusion of several batches, which may have seen unlike numbers of classes."""
     if one is None:
         return other
     classes = max(len(one), len(other))

@@ -74,7 +74,7 @@ class Contribution:
     share: float | None = None
     """The differentiated loss, divided by the mean loss of its batch; None where that is not known."""
     targets: int | None = None
-    """Those that count in that mean; None where that is not known."""
+    """Number of targets that count in that mean; None where that is not known."""
     batch: Hashable = None
     """Tells what the model was given; None where that is not known."""
     of: Pass | None = None
@@ -91,7 +91,7 @@ class Contribution:
 
 @dataclass(eq=False)
 class Ledger:
-    """Of one optimizer."""
+    """Gradients of one optimizer, and what was done to them."""
 
     probes: list[torch.Tensor]
     after: list[torch.Tensor | None]
@@ -107,9 +107,10 @@ class Ledger:
     scaled: bool = False
     """Whether the gradients still carry a GradScaler's factor."""
     scale: float = 1.0
-    """That factor."""
+    """GradScaler's factor in the gradients."""
     divided_by: float | None = 1.0
-    """By what the script divided the gradients before it clipped them; None where it did something else to them."""
+    """Number by which the script divided the gradients before it clipped them; None where it did something else to
+    them."""
     zeroed: str | None = None
     """Where gradients were last cleared by a call."""
     in_vain: int = 0
@@ -170,7 +171,8 @@ class Ledger:
         return bool(pairs) and all(_point_alike(now, after) for now, after in pairs)
 
     def quotient(self) -> float | None:
-        """By what the gradients of several backward passes were divided since; None where no one number did it."""
+        """Number by which the gradients of several backward passes were divided since; None where no one number did
+        it."""
         if len(self.unused) < 2:
             return 1.0  # nobody asks
         self._bring()
@@ -270,7 +272,7 @@ class GradientsUsed(Fact):
     in_windows = "all"
     optimizer: Optimizer
     number: int = 1
-    """Of the optimizer's step, counted from 1."""
+    """Number of the optimizer's step, counted from 1."""
     fresh: Sequence[Contribution] = ()
     """The backward passes since its latest step, the oldest first."""
     stale: Sequence[Contribution] = ()
@@ -282,8 +284,8 @@ class GradientsUsed(Fact):
     clipped: bool = False
     """Whether they were clipped since the latest backward pass."""
     divided_by: float | None = 1.0
-    """By what the script divided them after the latest backward pass, and before it clipped them; None where it did
-    something else to them."""
+    """Number by which the script divided them after the latest backward pass, and before it clipped them; None where it
+    did something else to them."""
     clipped_without: str | None = None
     """The line that clipped when there was nothing to clip; None without one."""
     cleared_at: str | None = None
@@ -303,9 +305,9 @@ class GradientLedger(Recogniser):
     def begin(self) -> None:
         self._ledgers: WeakKeyDictionary[Optimizer, Ledger] = WeakKeyDictionary()
         self._value: float | None = None
-        """Of the loss that is being differentiated, where it was looked at and weighs no row by itself."""
+        """Value of the loss that is being differentiated, where it was looked at and weighs no row by itself."""
         self._fate = Fate()
-        """Of its gradients."""
+        """What becomes of that loss's gradients."""
         self.cut: set[int] = set()
         """Backward passes whose window the shortening of a pass cut."""
         self._unscaled: Optimizer | None = None
@@ -561,7 +563,7 @@ def is_zero(gradient: torch.Tensor | None) -> bool:
 
 
 def with_some_gradient(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Those whose gradient is not 0."""
+    """Tensors whose gradient is not 0."""
     some = [(p, p.grad) for p in tensors if p.grad is not None]
     anything = brought([gradient.any() for _, gradient in some])
     return [p for (p, _), any_ in zip(some, anything, strict=True) if any_]
@@ -581,7 +583,7 @@ def _is_as_it_was(gradient: torch.Tensor, versions: Sequence[tuple[ref[torch.Ten
 
 
 def _widest(tensor: torch.Tensor) -> torch.dtype:
-    """In which numbers are added up; some devices have no float64."""
+    """Type in which numbers are added up; some devices have no float64."""
     return torch.float32 if tensor.device.type == "mps" else torch.float64
 
 

@@ -43,7 +43,8 @@ class Graphs(Recogniser):
 
     def begin(self) -> None:
         self._graphs = LatestByKey[int, ref[_Sentinel]](ALIVE)
-        """By the update that a backward pass is towards, the latest: those of one update may need each other's."""
+        """Update that a backward pass is towards to the latest of its graphs: those of one update may need each
+        other's."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         node = event.root.grad_fn
@@ -67,7 +68,7 @@ class ForwardsDifferentiated(Fact):
     needs = "backward pass of a batch of a DataLoader"
     in_windows = "first"
     again: int = 0
-    """Those of other batches that a backward pass had gone through before."""
+    """Forwards of other batches that a backward pass had gone through before."""
 
 
 class DifferentiatedForwards(Recogniser):
@@ -75,9 +76,9 @@ class DifferentiatedForwards(Recogniser):
 
     def begin(self) -> None:
         self._batch_of = LatestByKey[int, int]()
-        """Of the latest forwards, which batch each was of."""
+        """Number of a forward to the batch it was of, for the latest forwards."""
         self._differentiated: set[int] = set()
-        """Those that a backward pass went through."""
+        """Forwards that a backward pass went through."""
 
     def on_forward(self, event: Forward) -> None:
         if event.gradients and event.batch is not None:
@@ -109,9 +110,9 @@ class LossesLeftOut(Recogniser):
     def begin(self) -> None:
         self._parameters = self.fact(Parameters)
         self._reaching: dict[str | None, tuple[str, set[int]]] = {}
-        """By the line of each loss: its function, and the ids of the tensors that it reaches."""
+        """Line of each loss to its function, and the ids of the tensors that it reaches."""
         self._waiting: dict[int, ref[torch.Tensor]] = {}
-        """Those of them that no backward pass has given a gradient yet."""
+        """Reached tensors that no backward pass has given a gradient yet."""
 
     def on_loss(self, event: LossCall) -> None:
         if event.at.update <= SEARCHED:

@@ -43,9 +43,9 @@ class Labelled(Fact):
     tokens: torch.Tensor
     """(rows, tokens): what the labels are about: of a decoder the labels themselves, 0 where there is none."""
     labels: torch.Tensor
-    """As ``tokens``, by the token: that of a place is the token in it, and -100 where it carries no loss."""
+    """Label of each token in the shape of ``tokens``: the token itself, and -100 where it carries no loss."""
     real: torch.Tensor
-    """As ``tokens``: what is no padding."""
+    """Mask in the shape of ``tokens``: what is no padding."""
     decoder: bool = False
     """Whether the labels are a decoder's, whose input is another text."""
 
@@ -110,7 +110,8 @@ def labelled(forward: Forward) -> Iterator[Labelled]:
 
 
 def real_tokens(forward: Forward, tokens: torch.Tensor) -> torch.Tensor:
-    """As ``tokens``: what the attention mask does not hide; all of them where there is none of their shape."""
+    """Mask in the shape of ``tokens``: what the attention mask does not hide; all of them where there is none of their
+    shape."""
     mask = forward.tensors.get("attention_mask")
     if mask is None or mask.shape != tokens.shape:
         return torch.ones_like(tokens, dtype=torch.bool)

@@ -54,7 +54,7 @@ class CheckpointTrained(Fact):
     tensors: int
     """Matrices of it that were looked at."""
     changed: int = 0
-    """Those that have nothing of what was loaded any more, where no optimizer has stepped."""
+    """Matrices that have nothing of what was loaded any more, where no optimizer has stepped."""
 
 
 class LoadedAfterTraining(Fact):
@@ -101,7 +101,7 @@ class _Loaded:
 
     model: ref[nn.Module]
     name: str
-    """Of its class."""
+    """Name of its class."""
     new: NewWeights
     used: bool = False
     """Whether it was called or saved with them."""
@@ -132,7 +132,7 @@ class StateWanted:
 
     state: ref[Any]
     steps: int
-    """Of optimizers that hold tensors of the module."""
+    """Steps of optimizers that hold tensors of the module."""
     writes: int
     """Into tensors of the module."""
     module: ref[nn.Module]

@@ -26,7 +26,7 @@ class LossOfTwoLoaders(Fact):
     inputs: str = ""
     """The places of the first rows of the inputs in their dataset."""
     targets: str = ""
-    """Those of the targets in theirs."""
+    """The places of the first rows of the targets in their dataset."""
 
 
 class LoaderUnread(Fact):
@@ -47,7 +47,7 @@ class UnreadLoaders(Recogniser):
 
     def begin(self) -> None:
         self._made = LatestByKey[tuple[int, str], tuple[int | None, ref[Any], ref[Any] | None]]()
-        """By dataset and line, how many rows it has, the loader, and the dataset, where one can point at it weakly."""
+        """Dataset and line to the number of rows, the loader, and the dataset, where one can point at it weakly."""
         self._read = Latest[int]()
         """Datasets of which rows were read."""
 

@@ -43,7 +43,7 @@ class LossInput(Fact):
     instead: str | None = None
     """What it was given in their place."""
     numbers: int = 0
-    """That were such, in calls of this function in a row."""
+    """How many numbers were such, in calls of this function in a row."""
     by_hand: bool = False
     """Whether the script has written the function itself."""
 
@@ -53,7 +53,7 @@ class LossInputs(Recogniser):
 
     def begin(self) -> None:
         self._numbers: Counter[str] = Counter()
-        """By loss function, how many it was given in a row that were no raw logits."""
+        """Loss function to how many numbers it was given in a row that were no raw logits."""
 
     def on_loss(self, event: LossCall) -> None:
         if event.at.sampled and event.input.is_floating_point():
@@ -161,7 +161,7 @@ class LossesWeighted(Fact):
 class Differences(Recogniser):
     makes = (DifferenceInPairs, DifferenceOfRows, LossesWeighted)
     _by_hand: DifferenceInPairs | None = None
-    """In the loss that is being computed."""
+    """Difference in pairs within the loss that is being computed."""
     _in_pairs = False
     """Whether outputs are compared with each other in it."""
 
@@ -228,9 +228,9 @@ class TargetsIgnored(Fact):
     classes: int
     targets: int
     ignored: int
-    """Of the targets."""
+    """Targets that are ignored."""
     between: int = 0
-    """Of these, those with others before and after them in their row."""
+    """Ignored targets with others before and after them in their row."""
     times: int = 0
     """Calls so far in which a class of the model was ignored between others often; 0 where the index is no class."""
 
@@ -244,7 +244,7 @@ class RegressionTargets(Fact):
     value: float | None = None
     """What all targets have been so far."""
     batches: int = 0
-    """With these targets, which hold them as integers; 0 where this one brought none, or they differ."""
+    """Batches with these targets, which hold them as integers; 0 where this one brought none, or they differ."""
     rows: int = 0
 
 
@@ -299,7 +299,7 @@ def _has_vocabulary(model: nn.Module, classes: int) -> bool:
 class TargetsOfRegressions(Recogniser):
     makes = (RegressionTargets,)
     _value: float | None = None
-    """Of all targets so far."""
+    """Value of all targets so far."""
     _batches = _rows = 0
     _varied = False
     _batch: int | None = None

@@ -46,7 +46,7 @@ class LossDifferentiated(Fact):
     value: float
     """Without a GradScaler's factor."""
     scale: float = 1.0
-    """That factor."""
+    """GradScaler's factor."""
 
 
 class DifferentiatedLoss(Recogniser):

@@ -18,7 +18,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, ModelSaved
 from harness.watch.facts.reloads import Reloads
 from harness.watch.facts.saved_states import SavedStates, StateSaved
-from harness.watch.facts.twins import OF_THE_LOSS, Twin, asking, mapped
+from harness.watch.facts.twins import OF_THE_LOSS, Twin, mapped, probing
 from harness.watch.reload import Order, Reloaded
 
 ASKED_ROWS = 2
@@ -33,7 +33,7 @@ class ModelReloaded(Fact):
 
     needs = "model that save_pretrained saved after its updates"
     path: str
-    """As it is seen from here."""
+    """Path as it is seen from here."""
     update: int = 1
     """The updates that had been made at the save."""
     misfit: str | None = None
@@ -67,10 +67,10 @@ class ModelReloads(Recogniser):
     def begin(self) -> None:
         self._reloads, self._states = self.fact(Reloads), self.fact(SavedStates)
         self._asked: WeakKeyDictionary[nn.Module, Inputs] = WeakKeyDictionary()
-        """Of each model that was called, two rows of what it was given."""
+        """Two rows of what each model that was called was given."""
         self._latest: Inputs | None = None
         self._saved: dict[str, ModelKept] = {}
-        """By the path, in the order of the latest saves."""
+        """Path to what was saved there, in the order of the latest saves."""
 
     def on_forward(self, event: Forward) -> None:
         reload = self.monitor.options.reload
@@ -104,7 +104,7 @@ class ModelReloads(Recogniser):
         inputs = self._asked.get(model, self._latest)
         if not self.monitor.stepped or inputs is None or not launch.is_main_process():
             return
-        with asking(self.monitor, f"whether what is saved in {os.path.relpath(path)} gives the same logits"):
+        with probing(self.monitor, f"whether what is saved in {os.path.relpath(path)} gives the same logits"):
             twin, device = Twin(model), next(model.parameters()).device
             args, kwargs = (mapped(given, lambda each: each.to(device)) for given in inputs)
             logits, again = (twin.logits(args, kwargs) for _ in range(2))
@@ -158,7 +158,7 @@ class ModelReloads(Recogniser):
 
 
 def _first_rows(event: Forward, without: Collection[str]) -> Inputs | None:
-    """Of what the model was given by position and by name; None if it cannot be told apart by rows."""
+    """First rows of what the model was given by position and by name; None if it cannot be told apart by rows."""
     if not all(is_dense(each) and each.dim() for each in event.args):
         return None
     named = {name: each for name, each in event.kwargs.items() if is_dense(each) and each.dim() and name not in without}

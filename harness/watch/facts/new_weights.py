@@ -21,7 +21,7 @@ class NewWeights:
     """Tensors of a model that were made, and not loaded; it does not keep them alive."""
 
     tensors: dict[str, ref[torch.Tensor]]
-    """By their names in the model."""
+    """Tensors by their names in the model."""
     began: dict[str, torch.Tensor]
     """A few values of each."""
     where: str | None

@@ -50,7 +50,7 @@ class TokenLoss:
     ahead: int
     """How many tokens further on the target of a place is than the place."""
     counted: torch.Tensor
-    """As ``tokens``: the places that have a target."""
+    """Mask in the shape of ``tokens``: the places that have a target."""
     first: int = 0
     """The first place that has a loss of its own."""
 
@@ -73,7 +73,7 @@ class TokenLoss:
 
     @property
     def is_target(self) -> torch.Tensor:
-        """As ``tokens``: the tokens that are the target of a place."""
+        """Mask in the shape of ``tokens``: the tokens that are the target of a place."""
         targets = torch.zeros_like(self.counted)
         length = self.counted.shape[self.time] - self.ahead
         targets.narrow(self.time, self.ahead, length).copy_(self.counted.narrow(self.time, 0, length))
@@ -170,7 +170,7 @@ def by_place(logits: torch.Tensor, tokens: torch.Tensor, time: int) -> torch.Ten
 
 
 def _taught_within(forward: Forward, call: LossCall) -> Iterator[TokenLoss]:
-    """Of a model that computes its loss within its forward and gives no logits."""
+    """Losses of a model that computes them within its forward and gives no logits."""
     ignored = call.ignored
     if ignored is None:
         return

@@ -51,11 +51,11 @@ class OptimizerTensors:
     called: set[int] = field(default_factory=set)
     """Had no gradient and belong to a model that was called."""
     left_out: set[int] = field(default_factory=set)
-    """Those of them that are in a part of it that never was."""
+    """Tensors of those that are in a part of the model that never was called."""
     nonzero: set[int] = field(default_factory=set)
     """Matrices that had a gradient other than 0."""
     elements: dict[int, int] = field(default_factory=dict)
-    """Of each tensor."""
+    """Number of elements of each tensor."""
     looks: int = 0
     """Updates whose gradients were looked at."""
     since_step: int = 0
@@ -72,12 +72,12 @@ class OptimizerTensors:
 
     @property
     def foreign(self) -> set[int]:
-        """Those without a gradient that belong to no module that was called."""
+        """Tensors without a gradient that belong to no module that was called."""
         return self.without_gradient - self.called
 
     @property
     def cut_off(self) -> set[int]:
-        """Those without a gradient though their module was called."""
+        """Tensors without a gradient though their module was called."""
         return (self.without_gradient & self.called) - self.left_out
 
     def share_of_elements(self, tensors: set[int]) -> float:
@@ -105,11 +105,11 @@ class ModelTensors:
 
     name: str
     order: list[str]
-    """Those that were trainable at first."""
+    """Names of parameters that were trainable at first."""
     where: str | None = None
-    """Of the latest backward pass through it."""
+    """Place of the latest backward pass through it."""
     tensors: dict[str, ref[torch.Tensor]] = field(default_factory=dict)
-    """As they were last."""
+    """Tensors by name, as they were last."""
     trained: set[str] = field(default_factory=set)
     """Had gradients."""
     unheld: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -121,12 +121,12 @@ class ModelTensors:
 
     @property
     def held(self) -> set[str]:
-        """Those that an optimizer held that made steps."""
+        """Names of parameters held by an optimizer that has stepped."""
         return {name for name, holders in self.holders.items() if any(holder.stepped for holder in holders)}
 
     @property
     def forgotten(self) -> set[str]:
-        """Those that had gradients, and that no optimizer held that made steps."""
+        """Names of parameters that had gradients and that no optimizer held which has stepped."""
         return self.trained - self.held
 
     @property
@@ -210,19 +210,19 @@ class TensorsHeld(Fact):
     """Where the optimizer was made."""
     tensors: int
     foreign: int = 0
-    """Those that got no gradient and belong to no model that was called."""
+    """Tensors that got no gradient and belong to no model that was called."""
     of_another_model: bool = False
     """Whether it holds a model that is never called in the place of the one that is trained."""
     without_gradient: int = 0
-    """Those that never got one though their model was called, or, where the loss reaches none, all."""
+    """Tensors that never got a gradient though their model was called, or, where the loss reaches none, all."""
     called: bool = True
     """Whether the models of all of these were called."""
     share_of_elements: float = 0.0
-    """Of all its elements, those of tensors without a gradient whose model was called."""
+    """Share of all its elements that is in tensors without a gradient whose model was called."""
     left_out: int = 0
     """Tensors without a gradient that are in parts, of models that are called, that never are."""
     share_left_out: float = 0.0
-    """Of all its elements, those of these."""
+    """Share of all its elements that is in those tensors."""
     shown_left_out: str = ""
     """A few of these, by their names."""
     shown: str = ""
@@ -287,7 +287,7 @@ class Parameters(Recogniser):
         self.called: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()
         """The modules that were called, in the order of their first calls."""
         self.names: dict[int, tuple[str, str]] = {}
-        """Of the tensors of the modules that were called, by their ids: the model's class, and the name in it."""
+        """Id of a tensor of the modules that were called to the model's class, and the name in it."""
         self._parts: WeakSet[nn.Module] = WeakSet()
         """The modules that were called in a model that was called, as far as that was seen."""
         self._templates: set[int] = set()
@@ -315,7 +315,7 @@ class Parameters(Recogniser):
         return "; ".join(f"{names(known)} of {model}" for model, known in by_model.items())
 
     def name_of(self, tensor: torch.Tensor) -> str:
-        """Its name where it is one of a module that was called, or its shape."""
+        """Name of a tensor of a module that was called; of any other its shape."""
         return self.shown({id(tensor)}) if id(tensor) in self.names else f"a tensor of shape {tuple(tensor.shape)}"
 
     @property
@@ -531,8 +531,8 @@ class Parameters(Recogniser):
         return {id(p) for module in self.called for p in module.parameters()}
 
     def _ids_of_used(self) -> set[int]:
-        """Those of the modules that were called, and of all parts of a module of which no part was seen to be called:
-        it may use their weights itself, or be compiled."""
+        """Ids of the tensors of the modules that were called, and of all parts of a module of which no part was seen to
+        be called: it may use their weights itself, or be compiled."""
         used: set[int] = set()
         for model in self.called:
             _gather_used(model, self._parts, used)

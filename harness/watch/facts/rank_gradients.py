@@ -28,8 +28,8 @@ MOST_PROBES, MOST_VALUES = 8, 64
 """Parameters whose gradients are compared, and values of each, evenly spread. By reasoning: a factor shows in any."""
 
 GRADIENT_RTOL = 1e-3
-"""By how much, as a share, two gradients that are the same may differ: float32's rounding is far below, and half of
-one far above."""
+"""Share by which two gradients that are the same may differ: float32's rounding is far below, and half of one far
+above."""
 
 SMALLEST = 1e-30
 """Below any norm of a gradient."""
@@ -51,19 +51,19 @@ class GradientsOfRanks(Fact):
     of_run = True
     ranks: int
     updates: int
-    """That were compared."""
+    """Updates that were compared."""
     passes: int
     """Backward passes of each rank in one of them."""
     reduced: float | None
     """What the optimizers got, as a multiple of the mean over the ranks of what each differentiated; None where it
     points elsewhere, or not always by one factor."""
     whole: float | None
-    """As a multiple of the gradient of the mean loss over all rows (or tokens) of all ranks and passes; None where that
-    is not known, too."""
+    """The same as a multiple of the gradient of the mean loss over all rows (or tokens) of all ranks and passes; None
+    where that is not known, too."""
     nearest: float | None
-    """As about that multiple of it, the mean over the updates; None where it is not known."""
+    """Multiple of it that is nearest, the mean over the updates; None where it is not known."""
     off: float
-    """By how much it differs from that beyond a factor, as a share, the mean over the updates; 0 where not known."""
+    """Share by which it differs from that multiple beyond a factor, the mean over the updates; 0 where not known."""
     uneven: float
     """How much more a row or token of one backward pass weighs than one of another, at most."""
     unequal: float
@@ -86,7 +86,7 @@ class OwnPass(NamedTuple):
 
     number: int
     own: dict[int, Array]
-    """By the number of the parameter."""
+    """Gradients by the number of the parameter."""
     rows: int | None
     """Rows or tokens of its loss."""
 
@@ -162,7 +162,7 @@ class RankGradients(Recogniser):
         return self._flat({n: _values(p.grad) for n, p in enumerate(self._probes) if p.grad is not None})
 
     def _flat(self, values: Mapping[int, Array]) -> list[float]:
-        """Of all probes; those without a gradient have zeros."""
+        """Values of all probes; zeros for those without a gradient."""
         zeros = (np.zeros(min(p.numel(), MOST_VALUES)) for p in self._probes)
         flat: list[float] = np.concatenate([values.get(n, zero) for n, zero in enumerate(zeros)]).tolist()
         return flat
@@ -280,7 +280,7 @@ def _nearest(used: Array, expected: Array) -> float:
 
 
 def _off(used: Array, expected: Array) -> float:
-    """By how much, as a share, it differs beyond a factor."""
+    """Share by which it differs beyond a factor."""
     nearest = expected * _nearest(used, expected)
     return float(np.linalg.norm(used - nearest) / max(float(np.linalg.norm(nearest)), SMALLEST))
 

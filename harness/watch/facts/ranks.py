@@ -39,7 +39,7 @@ class DatasetsOfRanks(Fact):
     needs = "rows that are divided among processes"
     of_run = True
     rows: int
-    """Of the first rank's dataset."""
+    """Rows of the first rank's dataset."""
     parts: int
     """Into which each loader divides them."""
     differ: bool
@@ -54,9 +54,9 @@ class RowsOfRanks(Fact):
     rank: int
     """The other."""
     rows: int
-    """Of the first that were looked at."""
+    """Rows of the first rank that were looked at."""
     others: int
-    """Of the other."""
+    """Rows of the other rank."""
     common: int
 
 
@@ -86,7 +86,7 @@ class Ranks(Recogniser):
 
     def begin(self) -> None:
         self._divided: dict[str, Any] | None = None
-        """Of the first loader that was trained on and divides its rows."""
+        """Facts of the first loader that was trained on and divides its rows."""
         self._rows: set[str] = set()
         """Hashes of the rows that were trained on in the first pass that trains."""
         self._is_over = False
@@ -94,11 +94,11 @@ class Ranks(Recogniser):
         self._where: str | None = None
         self._candidate: Candidate | None = None
         self._weights: dict[str, tuple[int, str | None]] = {}
-        """By the number of the update, their checksum and where it was made."""
+        """Number of the update to the checksum of the weights and where it was made."""
         self._followed: tuple[Optimizer, torch.Tensor] | None = None
         """The first optimizer that steps, and its smallest tensor."""
         self._smallest = FirstByKey[str, tuple[int, int]]()
-        """By the number of one of the first updates, the checksums of that tensor before it and after it."""
+        """Number of one of the first updates to the checksums of that tensor before it and after it."""
         self._before = 0
 
     def on_pass_ends(self, event: PassEnds) -> None:

@@ -80,7 +80,7 @@ def _is_decoupled(optimizer: Optimizer, before: Before) -> bool:
 def _adam(
     before: Before, *, decoupled: bool = False, in_gradient: bool = False, corrected: bool = True
 ) -> torch.Tensor | None:
-    """With the weight decay taken from the weights, or added to the gradient, or both."""
+    """Adam's update with the weight decay taken from the weights, or added to the gradient, or both."""
     group, state = before.group, before.state
     if group.get("amsgrad") or before.gradient.is_complex():
         return None

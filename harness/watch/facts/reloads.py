@@ -50,7 +50,7 @@ class TokenizerReloaded(Fact):
 
     needs = "tokenizer that is saved"
     path: str
-    """As it is seen from here."""
+    """Path as it is seen from here."""
     update: int = 0
     """The updates that had been made at the save."""
     apart: tuple[str, int, int] | None = None
@@ -66,7 +66,7 @@ class Reloads(Recogniser):
 
     def begin(self) -> None:
         self.tokenizers: dict[str, TokenizerKept] = {}
-        """By folder, the latest saved last."""
+        """Folder to the tokenizer saved there, the latest saved last."""
         self._models: dict[str, _SavedModel] = {}
         self._latest: list[str] = []
         """Paths, in the order in which they were saved."""

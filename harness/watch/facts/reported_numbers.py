@@ -67,7 +67,7 @@ MOST_DIGITS = 5.0
 """Digits in which float32 is sure."""
 
 ROUNDING = 2e-6
-"""By which share a number may be off, because it was added up in float32."""
+"""Share by which a number may be off, because it was added up in float32."""
 
 NUMBER = re.compile(
     r"(?<![\w.@])(?<!\w-)[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.]*\d)(?!\w)(?!\s*[a-z]+/s(?:ec)?\b)(\s*%)?"
@@ -130,7 +130,7 @@ class NumberReported(Fact):
     right: float = math.nan
     """What the evaluation gives without the mistake, the latest."""
     off: float = 0.0
-    """By how many standard errors the mistake moves it, at most."""
+    """Standard errors by which the mistake moves it, at most."""
 
     @property
     def kind(self) -> str | None:
@@ -186,16 +186,16 @@ class _Evaluation:
     of: Pass | None
     updates: int
     sums: Sums = field(default_factory=Sums)
-    """Of all batches that are read."""
+    """Sums of all batches that are read."""
     waiting: list[CountedBatch] = field(default_factory=list)
     """Batches that are not read yet; the latest may be counted on."""
     number: int = -1
-    """Of the latest batch, or of the forward where there is none."""
+    """Number of the latest batch, or of the forward where there is none."""
     batches: int = 0
     bases: list[int | None] = field(default_factory=list)
     """Where there is no loader, of which tensor each of the first batches is a part."""
     alone: list[Part] = field(default_factory=list)
-    """Those batches."""
+    """Sums of the first batches, each alone."""
     twice: bool = False
     """Whether a batch was given to the model again."""
     tally: Tally | None = None
@@ -227,7 +227,8 @@ class _Evaluation:
         return self.sums.plus(read(self.waiting))
 
     def groups(self) -> Iterator[Sums]:
-        """Those of one tensor, and each alone: without a loader, calls of one line may be several evaluations."""
+        """Sums of the batches of one tensor, and of each batch alone: without a loader, calls of one line may be
+        several evaluations."""
         parts = [*self.alone, *read(self.waiting[-1:])]
         for base in set(self.bases):
             yield summed(part for part, of in zip(parts, self.bases, strict=False) if of == base)
@@ -265,9 +266,9 @@ class Known(NamedTuple):
     """What a number may be."""
 
     right: list[Value]
-    """Of the rows that are evaluated."""
+    """Values of the rows that are evaluated."""
     trained: list[Value]
-    """Of those that are trained on, meanwhile."""
+    """Values of the rows that are trained on, meanwhile."""
     wrong: list[Mistake]
     whole: bool
     """Whether all evaluations are over."""
@@ -288,10 +289,10 @@ class _Training(NamedTuple):
     """What was trained on, added up."""
 
     total: float = 0.0
-    """Of losses."""
+    """Sum of losses."""
     number: int = 0
     by_rows: float = 0.0
-    """Of losses times rows."""
+    """Sum of losses times rows."""
     rows: int = 0
     hits: int = 0
     of: int = 0
@@ -330,11 +331,11 @@ class NumberSeries:
     before: _Training = field(default_factory=_Training)
     """The training losses until it was reported the time before."""
     latest: _Training = field(default_factory=_Training)
-    """Those until it was reported last."""
+    """The training losses until it was reported last."""
     value: float = 0.0
     rounds: list[Round] = field(default_factory=list)
     series: dict[int, Number] = field(default_factory=dict)
-    """By the number of updates made, the first that it was then."""
+    """Number of updates made to the first number that was reported then."""
     moment: int = -1
     """When it was reported last."""
     table: list[Number] = field(default_factory=list)
@@ -346,16 +347,16 @@ class ReportedNumbers(Recogniser):
 
     def begin(self) -> None:
         self._sources = LatestByKey[tuple[Any, ...], Latest[_Evaluation]](16)  # each counts its batches one by one
-        """By the rows and the model, the evaluations, the latest last."""
+        """Rows and model to their evaluations, the latest last."""
         self._open = LatestByKey[Pass, _Evaluation](most=8)  # more passes than go on beside each other
         self._by_line = LatestByKey[tuple[Any, ...], _Evaluation](16)
-        """Those of no loader that may go on."""
+        """Evaluations of no loader that may go on."""
         self._latest: tuple[int, CountedBatch, Forward] | None = None
         """What the latest forward without a graph came to."""
         self._losses: list[tuple[torch.Tensor, int]] = []
-        """Those that were differentiated since a number was reported, each of how many rows."""
+        """Losses that were differentiated since a number was reported, each with its number of rows."""
         self._hits: list[tuple[torch.Tensor, int]] = []
-        """Of the rows that were trained on since then."""
+        """Hits of the rows that were trained on since then."""
         self._last = 0.0
         """The one before."""
         self._in_pass, self._in_all = _Training(), _Training()
@@ -367,7 +368,7 @@ class ReportedNumbers(Recogniser):
         self._tables: dict[int, NumberSeries] = {}
         """Numbers that were reported several times since a model was called."""
         self._lengths = FirstByKey[int, None](16)  # with each there are more mistakes to look for
-        """Of datasets, and numbers of batches of their loaders."""
+        """Lengths of datasets, and numbers of batches of their loaders."""
         self._places: dict[tuple[str, str | None, int], NumberSeries] = {}
         self._header = ""
         """The latest text without a number, which may name the columns of a table."""
@@ -594,7 +595,7 @@ class ReportedNumbers(Recogniser):
 
     @property
     def evaluations(self) -> list[Latest[Any]]:
-        """Of each set of rows those that have begun."""
+        """Evaluations of each set of rows that have begun."""
         return list(self._sources.values())
 
     def totals(self) -> list[tuple[str | None, list[Part]]]:
@@ -686,7 +687,7 @@ def _gives(value: float, kind: str, number: Number) -> bool:
 
 
 def _digits(number: Number, steps: float) -> float:
-    """In how many digits a number says which value it is."""
+    """Number of digits in which a number says which value it is."""
     known = math.log10(max(abs(number.value), number.half) / number.half / 2) if number.value else 0.0
     return max(0.0, min(known, MOST_DIGITS, math.log10(steps + 1)))
 

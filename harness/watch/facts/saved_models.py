@@ -64,7 +64,7 @@ class EvaluatedSaved(Fact):
 @dataclass(frozen=True)
 class SavedFresh:
     name: str
-    """Of the model's class."""
+    """Name of the model's class."""
     where: str | None
     update: int
 
@@ -76,7 +76,7 @@ class FirstSaves(Recogniser):
         self._asked: WeakSet[nn.Module] = WeakSet()
         """Modules whose state was asked for before the first update."""
         self._early: WeakKeyDictionary[nn.Module, str | None] = WeakKeyDictionary()
-        """Those that were saved before it, and where."""
+        """Modules that were saved before the first update, and where."""
         self._early_trained: list[str | None] = []
         """Where the first of them was saved that is trained in the first update; empty if none was."""
         self._late = False
@@ -205,7 +205,7 @@ class EvaluatedModelsSaved(Recogniser):
         """The weights that were evaluated since the latest backward pass, by number of the model, and the number of the
         one that is trained with such weights."""
         self._with_graph: dict[int, tuple[int, Values]] = {}
-        """Those of models that were called with a graph: evaluated, if a save comes before a backward pass."""
+        """The weights of models that were called with a graph: evaluated, if a save comes before a backward pass."""
         self._followed: Counter[int] = Counter()
         """How often a backward pass came after that."""
         self._saved: list[SavedState] = []

@@ -48,10 +48,10 @@ class Trained:
     began: Values
     """The first values of a few of its matrices."""
     buffers: Values
-    """Those of the buffers that are in its state."""
+    """Values of the buffers that are in its state."""
     base: Values
-    """Of a few layers that adapters are put around, the first values of their own weights, by the ends of their names
-    in a state of the base alone."""
+    """First values of the own weights of a few layers that adapters are put around, by the ends of their names in a
+    state of the base alone."""
     adapted_by_hand: bool = False
     """Whether these are in modules of the script's own."""
     changed: set[str] = field(default_factory=set)
@@ -81,9 +81,9 @@ class SavedState:
     has: frozenset[str]
     """The names of the model's tensors that are in it, in a copy or themselves."""
     stale: frozenset[str]
-    """Those of buffers that have the values of before the training, though parameters have others, and the model."""
+    """Names of buffers that have the values of before the training, though parameters have others, and the model."""
     not_finite: frozenset[str]
-    """Those of tensors with values that are not finite, where the model's were when the training began."""
+    """Names of tensors with values that are not finite, where the model's were when the training began."""
     values: Values
     """The first values of a few of its matrices."""
     untouched: bool
@@ -125,7 +125,7 @@ class ModelSaves(Fact):
 
     trained: Trained
     saves: Sequence[SavedState] = ()
-    """In their order."""
+    """Saves in their order."""
     stages: Collection[int] = ()
     """After how many updates optimizers were made, since the latest state was loaded into a model."""
 
@@ -137,14 +137,14 @@ class SavedStates(Recogniser):
 
     def begin(self) -> None:
         self.trained = FirstByKey[int, Trained](16)  # each with values of all of its buffers
-        """By number."""
+        """Trained models by number."""
         self.saves = Latest[SavedState]()
         self._stages: set[int] = set()
         self._alive: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
         self._held: WeakKeyDictionary[Optimizer, tuple[int, int]] = WeakKeyDictionary()
         """How many tensors with gradients each optimizer held, and of how many models, when they were looked at."""
         self._steps: WeakKeyDictionary[Optimizer, list[Trained]] = WeakKeyDictionary()
-        """Of which models each optimizer holds parameters."""
+        """Optimizer to the models of which it holds parameters."""
         self._given = Latest[StateGiven]()
 
     def on_forward(self, event: Forward) -> None:
@@ -355,7 +355,7 @@ def _spread(names: list[str]) -> list[str]:
 
 
 def _adapted(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Of a few layers that are adapted, the first values of their own weights, by the ends of their names."""
+    """First values of the own weights of a few layers that are adapted, by the ends of their names."""
     layers = {name: each.get_base_layer() for name, each in adapted_layers(model).items()}
     weights = {name: getattr(each, "weight", None) for name, each in layers.items()} or _adapted_by_hand(model)
     found = {name: each for name, each in weights.items() if torch.is_tensor(each) and _is_here(each)}

@@ -72,13 +72,13 @@ class SchedulerSeen:
     is_estimate: bool = False
     """Whether that is not known exactly."""
     rhythm: Rhythm = field(default_factory=Rhythm)
-    """Its steps in the pass at hand."""
+    """Rhythm of its steps in the pass at hand."""
     stands_at: int = 0
-    """Its own count."""
+    """Value of its own count."""
     before: list[int] = field(default_factory=list)
     """How often it had been moved on at each of the first updates, those that a GradScaler left out included."""
     where: str | None = None
-    """Of its latest step."""
+    """Place of its latest step."""
     updates: int = 0
     """Steps of its optimizer."""
     latest: int = 0
@@ -92,7 +92,7 @@ class SchedulerSeen:
     stepped_at: int = 0
     """The updates that had been made at its latest step."""
     idle: int = 0
-    """Its latest steps, in a row, before each of which another optimizer made updates and its own none."""
+    """Number of its latest steps, in a row, before each of which another optimizer made updates and its own none."""
     takes_turns: bool = False
     """Whether its optimizer has made updates again after that."""
     replaced: bool = False
@@ -135,7 +135,7 @@ class ScheduledRun:
     """What a run's schedules are compared with."""
 
     optimizers: int = 0
-    """Those that made steps."""
+    """Optimizers that made steps."""
     planned_updates: float = 0.0
     """Updates that the unshortened run makes."""
     epochs: int = 0
@@ -162,7 +162,7 @@ class ScheduledRun:
     stepped_at: set[str] = field(default_factory=set)
     """The lines of the script at which optimizers made steps."""
     files: Collection[str] = ()
-    """Those of the user's that ran, where there was no pass."""
+    """The user's files that ran, where there was no pass."""
     lengths_are_seen: bool = True
     """Whether each end that can be compared is long enough for half or twice its length to be told from it."""
 
@@ -280,14 +280,14 @@ class SchedulerLedger(Recogniser):
     def begin(self) -> None:
         self._seen: WeakKeyDictionary[Any, SchedulerSeen] = WeakKeyDictionary()
         self.all_seen: list[SchedulerSeen] = []
-        """Those that are gone included."""
+        """Schedulers, those that are gone included."""
         self.training = ScheduledRun()
         self._updates = Rhythm()
         """Updates in the pass at hand."""
         self._tested = False
         """Whether one came since the latest pass that trained."""
         self._numbers: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
-        """Of those that are alive."""
+        """Numbers of the optimizers that are alive."""
         self._asked: tuple[str, float] | None = None
         """The warmup that a Trainer was asked for, and its value."""
 

@@ -90,7 +90,7 @@ def _gather(value: Any, found: list[Any], seen: set[int]) -> None:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """That of a function, and of those within it."""
+    """Code of a function, and of those within it."""
     yield code
     for each in code.co_consts:
         if isinstance(each, CodeType):

@@ -49,9 +49,9 @@ class TensorUpdate:
     to_change: int = 0
     """Elements that had to change by the formula; counted in low precision only."""
     lost: int = 0
-    """Those of them that did not."""
+    """Elements that had to change and did not."""
     name: str = "a tensor"
-    """Its name in its model, where one did not change that had to."""
+    """Name of the tensor in its model, where it did not change and had to."""
 
 
 class TensorsUpdated(Fact):
@@ -77,7 +77,7 @@ class TensorUpdates(Recogniser):
         self._lost = 0.0
         """The sum of the shares of elements that each update lost to rounding."""
         self._updates = 0
-        """In how many that was looked at."""
+        """Number of updates in which that was looked at."""
 
     def on_backward(self, event: Backward) -> None:
         if event.inside_step:
@@ -133,7 +133,7 @@ class _Compared:
     before: Before
     now: torch.Tensor
     expected: torch.Tensor | None
-    """By the optimizer's formula; None where none is known."""
+    """Tensor that the optimizer's formula gives; None where none is known."""
     asked: dict[str, torch.Tensor]
 
     @classmethod

@@ -125,7 +125,7 @@ class TextsEncoded(Fact):
     of_run = True
     texts: int
     cut: int = 0
-    """Of the texts."""
+    """Texts that were cut."""
     kept: int = 0
     """Tokens."""
     left_out: int = 0
@@ -138,9 +138,9 @@ class WordsEncoded(Fact):
     needs = "tokenized texts"
     of_run = True
     tokens: int
-    """That were looked at."""
+    """Tokens that were looked at."""
     unknown: int
-    """Of these, the ones that are the unknown one."""
+    """Tokens that are the unknown one."""
 
 
 class EncodedTexts(Recogniser):

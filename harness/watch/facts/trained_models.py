@@ -36,7 +36,7 @@ class TrainedModels(Recogniser):
 
     def begin(self) -> None:
         self.all: WeakSet[nn.Module] = WeakSet()
-        """Those that are alive."""
+        """Models that are alive."""
         self.names: set[str] = set()
         """The classes of all of them, and of the pretrained models within them."""
 
@@ -66,9 +66,9 @@ class CalledModels(Recogniser):
         """Since the latest backward pass, by number."""
         self._trained: set[int] = set()
         self._alive: WeakSet[nn.Module] = WeakSet()
-        """Those of them that are alive."""
+        """Trained models that are alive."""
         self._kinds: set[Kind] = set()
-        """Of the models that were trained."""
+        """Kinds of the models that were trained."""
         self._began = FirstByKey[Kind, list[torch.Tensor]]()
         """The beginnings of a few matrices of the first model of each kind, when its training began."""
         self._loaded: WeakSet[nn.Module] = WeakSet()

@@ -39,10 +39,10 @@ class Refused(Exception):
 
 
 class SpreadOverProcesses(Refused):
-    """Of a model in several processes: in each run of several, so that nothing needs to be said of it."""
+    """Raised for a model in several processes: in each run of several, so that nothing needs to be said of it."""
 
 
-class asking:  # noqa: N801 - read as what is done within it
+class probing:  # noqa: N801 - read as what is done within it
     """Within it twins are asked: random states are set aside, and nothing is recorded in a graph unless ``gradients``.
 
     Where one refuses, it ends there, and a note says what is ``unknown`` and why, unless it is spread over processes.

@@ -53,7 +53,7 @@ INSTRUMENTS: tuple[Instrument, ...] = tuple(
     )
     for each in part.INSTRUMENTS
 )
-"""In the order in which they are put on."""
+"""All instruments, in the order in which they are put on."""
 
 _in_use: list[Session] = []
 
@@ -64,30 +64,30 @@ def is_in_use() -> bool:
 
 
 @contextmanager
-def instrumented(threads: Session, *, hooked: bool = True, operators: bool = True) -> Iterator[None]:
-    """Report to ``threads`` what happens; afterwards everything is as it was.
+def instrumented(session: Session, *, hooked: bool = True, operators: bool = True) -> Iterator[None]:
+    """Report to ``session`` what happens; afterwards everything is as it was.
 
     Without ``hooked`` no hook is registered on the steps of optimizers: torch lets none be added or removed in such a
     hook, and who begins and ends a watch there calls :func:`optimizers.step_hooks` itself. Without ``operators`` those
     of tensors stay as they are; otherwise those are watched of which somebody is told.
     """
-    patches = Patches(threads.fails)
+    patches = Patches(session.fails)
     with ExitStack() as stack:
         stack.callback(patches.undo)
-        _in_use.append(threads)
-        stack.callback(_in_use.remove, threads)
-        for handle in optimizers.hooks(threads) if hooked else ():
+        _in_use.append(session)
+        stack.callback(_in_use.remove, session)
+        for handle in optimizers.hooks(session) if hooked else ():
             stack.callback(handle.remove)
         for each in INSTRUMENTS:
-            if each not in arithmetic.INSTRUMENTS or (operators and any(map(threads.wants, each.tells))):
-                _put_on(each, threads, patches)
+            if each not in arithmetic.INSTRUMENTS or (operators and any(map(session.wants, each.tells))):
+                _put_on(each, session, patches)
         yield
 
 
-def _put_on(instrument: Instrument, threads: Session, patches: Patches) -> None:
-    own = patches.guarded_by(threads.guard(*instrument.tells))
+def _put_on(instrument: Instrument, session: Session, patches: Patches) -> None:
+    own = patches.guarded_by(session.guard(*instrument.tells))
     if instrument.module is not None:
-        own.when_imported(instrument.module, functools.partial(instrument.install, threads, own))
+        own.when_imported(instrument.module, functools.partial(instrument.install, session, own))
     else:
         with own.guard:
-            instrument.install(threads, own)
+            instrument.install(session, own)

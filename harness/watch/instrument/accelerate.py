@@ -24,14 +24,14 @@ class _Fetched(deque[tuple[Pass, Any, Any, Any]]):
 class _Given:
     """The batches of one pass over a loader, each told of when it is given and not when it is taken."""
 
-    def __init__(self, threads: Session, guard: Guard, loader: Any, inner: Iterator[Any]) -> None:
-        self._threads, self._guard, self._inner = threads, guard, inner
+    def __init__(self, session: Session, guard: Guard, loader: Any, inner: Iterator[Any]) -> None:
+        self._session, self._guard, self._inner = session, guard, inner
         self._fetched = _Fetched()
         self._to_skip = getattr(loader, "skip_batches", 0)
 
     def batches(self) -> Iterator[Any]:
-        while not (self._threads.closed or self._guard.off):
-            monitor = self._threads.current() or self._threads.first
+        while not (self._session.closed or self._guard.off):
+            monitor = self._session.current() or self._session.first
             monitor.fetching.append(self._fetched)
             try:
                 data = next(self._inner)
@@ -50,26 +50,26 @@ class _Given:
         for _ in range(min(self._to_skip, len(self._fetched) - 1)):
             self._fetched.popleft()
         self._to_skip = 0
-        if self._fetched and self._threads.current() is not None:
+        if self._fetched and self._session.current() is not None:
             of, indices, samples, _ = self._fetched.popleft()
             monitor.give(of, indices, samples, data)  # the loader may have moved, joined or cut what it took
 
     def _ends(self, monitor: Monitor) -> None:
-        if self._fetched.ended is not None and self._threads.current() is not None:
+        if self._fetched.ended is not None and self._session.current() is not None:
             monitor.end_pass(self._fetched.ended)
 
 
-def install_loaders(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_loaders(session: Session, patches: Patches, module: ModuleType) -> None:
     guard = patches.guard
 
     def iterate(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
-        return _Given(threads, guard, args[0], original(*args)).batches()
+        return _Given(session, guard, args[0], original(*args)).batches()
 
     for name in ("DataLoaderShard", "DataLoaderDispatcher"):
         patches.wrap(getattr(module, name), "__iter__", iterate)
 
 
-def install_accelerator(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_accelerator(session: Session, patches: Patches, module: ModuleType) -> None:
     entered: WeakSet[Any] = WeakSet()
 
     def accumulate(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -77,7 +77,7 @@ def install_accelerator(threads: Session, patches: Patches, module: ModuleType) 
         return original(*args, **kwargs)
 
     def backward(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        if monitor := threads.current():
+        if monitor := session.current():
             steps = getattr(args[0], "gradient_accumulation_steps", 1)
             monitor.emit(AcceleratorBackward(steps, args[0] in entered, monitor.locator.where()))
         return original(*args, **kwargs)

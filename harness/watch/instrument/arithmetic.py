@@ -35,29 +35,29 @@ COMBINATIONS = {
 }
 
 
-def install_comparisons(threads: Session, patches: Patches) -> None:
+def install_comparisons(session: Session, patches: Patches) -> None:
     for name, sign in COMPARISONS.items():
-        patches.after_operator(torch.Tensor, name, _comparison(threads, sign))
+        patches.after_operator(torch.Tensor, name, _comparison(session, sign))
 
 
-def install_thresholds(threads: Session, patches: Patches) -> None:
+def install_thresholds(session: Session, patches: Patches) -> None:
     for name in THRESHOLDS:
-        patches.after_operator(torch.Tensor, name, _threshold(threads))
+        patches.after_operator(torch.Tensor, name, _threshold(session))
 
 
-def install_subtractions(threads: Session, patches: Patches) -> None:
+def install_subtractions(session: Session, patches: Patches) -> None:
     for name in SUBTRACTIONS:
-        patches.after_operator(torch.Tensor, name, _subtraction(threads))
+        patches.after_operator(torch.Tensor, name, _subtraction(session))
 
 
-def install_combinations(threads: Session, patches: Patches) -> None:
+def install_combinations(session: Session, patches: Patches) -> None:
     for name, sign in COMBINATIONS.items():
-        patches.after_operator(torch.Tensor, name, _combined(threads, sign))
+        patches.after_operator(torch.Tensor, name, _combined(session, sign))
 
 
-def install_deviations(threads: Session, patches: Patches) -> None:
+def install_deviations(session: Session, patches: Patches) -> None:
     for name in DEVIATIONS:
-        patches.after(torch.Tensor, name, _deviation(threads))
+        patches.after(torch.Tensor, name, _deviation(session))
 
 
 INSTRUMENTS = (
@@ -69,43 +69,43 @@ INSTRUMENTS = (
 )
 
 
-def _comparison(threads: Session, sign: str) -> Look:
+def _comparison(session: Session, sign: str) -> Look:
     def look(value: Any, one: torch.Tensor, other: Any) -> None:
         if type(one) is not torch.Tensor or is_traced():  # to ask for a size is recorded, too
             return
         if type(other) is torch.Tensor:
             if _meet_all(one, other, value):
-                _tell_pairing(threads, sign, one, other)
-            elif (monitor := threads.current()) and not _is_torchs_own(sys._getframe(CALLER)):
+                _tell_pairing(session, sign, one, other)
+            elif (monitor := session.current()) and not _is_torchs_own(sys._getframe(CALLER)):
                 monitor.score(agrees=value if sign == "==" else None)
-        elif type(other) is int and one.dtype is torch.int64 and one.dim() == 1 and (monitor := threads.current()):
+        elif type(other) is int and one.dtype is torch.int64 and one.dim() == 1 and (monitor := session.current()):
             monitor.score_class(one)
 
     return look
 
 
-def _threshold(threads: Session) -> Look:
+def _threshold(session: Session) -> Look:
     def look(value: Any, one: torch.Tensor, other: Any) -> None:
         if type(other) is float and type(one) is torch.Tensor and not one.requires_grad and not is_traced():
-            monitor = threads.current()
+            monitor = session.current()
             if monitor is not None and one.is_floating_point():
                 monitor.threshold(one, other)
 
     return look
 
 
-def _subtraction(threads: Session) -> Look:
+def _subtraction(session: Session) -> Look:
     def look(value: Any, one: torch.Tensor, other: Any) -> None:
         if type(other) is not torch.Tensor or type(one) is not torch.Tensor or is_traced():
             return
         if _meet_all(one, other, value):
-            _tell_pairing(threads, "-", one, other)
+            _tell_pairing(session, "-", one, other)
         elif not value.requires_grad:
-            monitor = threads.current() if value.dim() else None
+            monitor = session.current() if value.dim() else None
             if monitor is not None and monitor.locator.is_users(sys._getframe(CALLER)):  # and no density's
                 monitor.subtracted(value, (one, other))
         elif value.dim() == 0:
-            _tell(threads, "-", one, other, value)
+            _tell(session, "-", one, other, value)
 
     return look
 
@@ -120,20 +120,20 @@ def _meet_all(one: torch.Tensor, other: torch.Tensor, value: torch.Tensor) -> bo
     return value.numel() > one.numel() > 1 < other.numel() < value.numel()
 
 
-def _tell_pairing(threads: Session, sign: str, one: torch.Tensor, other: torch.Tensor) -> None:
-    if (monitor := threads.current()) and not monitor.in_backward:
+def _tell_pairing(session: Session, sign: str, one: torch.Tensor, other: torch.Tensor) -> None:
+    if (monitor := session.current()) and not monitor.in_backward:
         monitor.emit(Pairing(sign, one, other, monitor.forwards, monitor.locator.where()))
 
 
-def _deviation(threads: Session) -> Callable[..., None]:
+def _deviation(session: Session) -> Callable[..., None]:
     def look(value: Any, one: torch.Tensor, *args: Any, **kwargs: Any) -> None:
-        if not one.requires_grad and not is_traced() and (monitor := threads.current()):
+        if not one.requires_grad and not is_traced() and (monitor := session.current()):
             monitor.deviates(one)
 
     return look
 
 
-def _combined(threads: Session, sign: str) -> Look:
+def _combined(session: Session, sign: str) -> Look:
     def look(value: Any, one: torch.Tensor, other: Any) -> None:
         # A weight of 0 is told of whatever it weighs: losses are weighed before or after their mean is taken.
         if type(value) is not torch.Tensor or not value.requires_grad:  # one that is spread over processes, too
@@ -142,13 +142,13 @@ def _combined(threads: Session, sign: str) -> Look:
             return
         tensors = sign == "*" and type(other) is torch.Tensor
         if tensors and one.dim() + other.dim() == 3 and _meet_all(one, other, value):
-            _tell_pairing(threads, sign, one, other)  # of a column and a row: of others nobody asks
+            _tell_pairing(session, sign, one, other)  # of a column and a row: of others nobody asks
         elif value.dim() == 0 or (sign == "*" and type(other) in (int, float) and other == 0):
-            _tell(threads, sign, one, other, value)
+            _tell(session, sign, one, other, value)
 
     return look
 
 
-def _tell(threads: Session, sign: str, one: torch.Tensor, other: Any, value: torch.Tensor) -> None:
-    if (monitor := threads.current()) and not monitor.in_backward:
+def _tell(session: Session, sign: str, one: torch.Tensor, other: Any, value: torch.Tensor) -> None:
+    if (monitor := session.current()) and not monitor.in_backward:
         monitor.emit(Combined(sign, (one, other), value, monitor.locator.where()))

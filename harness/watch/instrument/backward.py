@@ -42,7 +42,7 @@ class _Loop:
 
     def __init__(self) -> None:
         self.leaves: dict[int, ref[torch.Tensor]] = {}
-        """Those that the latest backward pass that was looked at reached, by where their numbers lie."""
+        """Leaves that the latest backward pass that was looked at reached, by the place of their numbers in memory."""
         self.waits = False
         """Whether a backward pass has ended, and nothing was written since."""
         self.written: dict[int, torch.Tensor] = {}
@@ -54,9 +54,9 @@ class _Loop:
 
 
 class OwnUpdates:
-    def __init__(self, threads: Session, patches: Patches) -> None:
-        self._threads = threads
-        self.guard = threads.guard(StepBegins, Step)
+    def __init__(self, session: Session, patches: Patches) -> None:
+        self._session = session
+        self.guard = session.guard(StepBegins, Step)
         self._patches = patches.guarded_by(self.guard)
         self._loops: WeakKeyDictionary[Monitor, _Loop] = WeakKeyDictionary()
         self._wrapped = False
@@ -94,7 +94,7 @@ class OwnUpdates:
 
     def _writes(self, one: torch.Tensor) -> _Loop | None:
         """Something is about to be written to a tensor: the loop that updates it, if it is a parameter of one."""
-        monitor = self._threads.current()
+        monitor = self._session.current()
         loop = None if monitor is None else self._loops.get(monitor)
         if loop is None or monitor is None or monitor.in_backward or monitor.has_optimizer or is_traced():
             return None
@@ -122,12 +122,12 @@ class OwnUpdates:
             monitor.step_begins(loop.stands_for)
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install(session: Session, patches: Patches) -> None:
     """Replace torch's backward passes by those that are told of, before and after which updates may be made."""
-    updates = OwnUpdates(threads, patches)
+    updates = OwnUpdates(session, patches)
 
     def backward(original: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is None or monitor.in_backward:
             return original(*args, **kwargs)
         tensors = args[0] if args else kwargs["tensors"]
@@ -149,7 +149,7 @@ def install(threads: Session, patches: Patches) -> None:
         return found
 
     def grad(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is not None and (root := _loss_of(args, kwargs)) is not None and not monitor.has_optimizer:
             return differentiated(monitor, root, lambda: original(*args, **kwargs), gives=True)
         if monitor is not None and monitor.batch is not None:

@@ -26,9 +26,9 @@ MOST_PLANNED = 10_000_000
 class _Indices:
     """A sampler's iterator, which remembers what it drew and may leave out the middle of a long pass."""
 
-    def __init__(self, drawn: Iterator[Any], seen: Pass, threads: Session, guard: Guard) -> None:
-        self.drawn, self._seen, self._threads, self._guard = drawn, seen, threads, guard
-        self._shortening = threads.options.shortening
+    def __init__(self, drawn: Iterator[Any], seen: Pass, session: Session, guard: Guard) -> None:
+        self.drawn, self._seen, self._session, self._guard = drawn, seen, session, guard
+        self._shortening = session.options.shortening
         self._given = 0
         self.queue: list[Any] = []
         self.asked = False
@@ -56,7 +56,7 @@ class _Indices:
         seen, shortening = self._seen, self._shortening
         if not self.asked or shortening is None or not shortening.is_enough(seen, self._given):
             return False, False
-        loop = asker(self._threads.locator)
+        loop = asker(self._session.locator)
         if not loop.waits_for_the_end:
             self._shortening = None  # the script has to get as many as it counts on
             return False, False
@@ -68,14 +68,14 @@ class _Indices:
 class _Passes:
     """The iterators of DataLoaders that are being gone through."""
 
-    def __init__(self, threads: Session, guard: Guard) -> None:
-        self._threads, self._guard = threads, guard
+    def __init__(self, session: Session, guard: Guard) -> None:
+        self._session, self._guard = session, guard
         self._begun: WeakKeyDictionary[Any, tuple[Monitor, Pass]] = WeakKeyDictionary()
-        """By the iterator, with the monitor that the pass was begun in."""
+        """Iterator to its pass, and the monitor in which that pass began."""
 
     def made(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
-        monitor = self._threads.current()
+        monitor = self._session.current()
         if monitor is None:
             return
         iterator, loader = args[0], _loader(args, kwargs)
@@ -85,7 +85,7 @@ class _Passes:
 
     def began_again(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
-        if monitor := self._threads.current():
+        if monitor := self._session.current():
             self._begin(monitor, args[0], _loader(args, kwargs))
 
     def _begin(self, monitor: Monitor, iterator: Any, loader: Any) -> Pass:
@@ -98,12 +98,12 @@ class _Passes:
         begun = monitor.begin_pass(loader, planned)
         begun.iterator = weakref.ref(iterator)
         self._begun[iterator] = monitor, begun
-        iterator._sampler_iter = _Indices(iterator._sampler_iter, begun, self._threads, self._guard)
+        iterator._sampler_iter = _Indices(iterator._sampler_iter, begun, self._session, self._guard)
         return begun
 
     def following(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         (iterator,) = args
-        current = self._threads.current()
+        current = self._session.current()
         if current is None or iterator not in self._begun:
             return original(iterator)
         monitor, begun = self._begun[iterator]
@@ -142,13 +142,13 @@ class _Passes:
                         setattr(holder, name, getattr(holder, name).collate)
 
 
-def install(threads: Session, patches: Patches) -> None:
-    passes = _Passes(threads, patches.guard)
+def install(session: Session, patches: Patches) -> None:
+    passes = _Passes(session, patches.guard)
     patches.at_the_end(passes.put_back)
 
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.emit(LoaderMade(args[0], monitor.locator.where()))
 
     patches.wrap(dataloader.DataLoader, "__init__", made)

@@ -12,15 +12,15 @@ from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 
-def install(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install(session: Session, patches: Patches, module: ModuleType) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.emit(DatasetMade(args[0]))
 
     def changed(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         found = original(*args, **kwargs)
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.emit(DatasetMade(found))
         return found
 
@@ -34,7 +34,7 @@ def install(threads: Session, patches: Patches, module: ModuleType) -> None:
             found = original(*args, **kwargs)
         finally:
             within.it = False
-        monitor = threads.current()
+        monitor = session.current()
         if monitor and isinstance(found, module.Dataset) and len(found) != len(args[0]):
             where = monitor.locator.where()
             monitor.emit(RowsPrepared(original.__name__, len(args[0]), len(found), where))

@@ -13,12 +13,12 @@ from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 
-def install(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install(session: Session, patches: Patches, module: ModuleType) -> None:
     """Have it validate after the last batch of a shortened epoch, as it would after that of a whole one."""
     validated: WeakSet[Pass] = WeakSet()
 
     def is_time(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        validates, loop, monitor = original(*args, **kwargs), args[0], threads.current()
+        validates, loop, monitor = original(*args, **kwargs), args[0], session.current()
         if validates or monitor is None:
             return validates
         ending = [each for each in monitor.passes if each.shortened and not each.over and each not in validated]
@@ -31,10 +31,10 @@ def install(threads: Session, patches: Patches, module: ModuleType) -> None:
 
 
 def install_callback(name: str) -> Callable[[Session, Patches, ModuleType], None]:
-    def install(threads: Session, patches: Patches, module: ModuleType) -> None:
+    def install(session: Session, patches: Patches, module: ModuleType) -> None:
         def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
             original(*args, **kwargs)
-            callback, monitor = args[0], threads.current()
+            callback, monitor = args[0], session.current()
             keeps_all = getattr(callback, "save_top_k", 1) in (0, -1)
             if monitor and isinstance(callback.monitor, str) and not keeps_all:
                 where = monitor.locator.where()

@@ -15,7 +15,7 @@ from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
 
 SIGNED = ("margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "soft_margin_loss")
-"""Those whose targets are 1 and -1."""
+"""Losses whose targets are 1 and -1."""
 
 
 class _GoingOn(threading.local):
@@ -33,12 +33,12 @@ class _GoingOn(threading.local):
             self.name = before
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install(session: Session, patches: Patches) -> None:
     parameters, going_on = _parameters(LOSSES), _GoingOn()
 
     def loss(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         value, is_scripts = going_on.call(original, args, kwargs)
-        monitor = threads.current() if is_scripts else None
+        monitor = session.current() if is_scripts else None
         if monitor is None or not torch.is_tensor(value):
             return value
         name = original.__name__
@@ -46,9 +46,9 @@ def install(threads: Session, patches: Patches) -> None:
         inputs, target = given.pop("input"), given.pop("target")
         _rename_reduction(given)
         call = LossCall(name, inputs, target, given, value, monitor.batch, monitor.locator.where())
-        inside = bool(threads.calling.depth)
+        inside = bool(session.calling.depth)
         if inside:
-            threads.calling.losses.append(call)
+            session.calling.losses.append(call)
         if value.requires_grad:
             monitor.loss(call)
         if not inside:  # else it scores what is being called
@@ -59,12 +59,12 @@ def install(threads: Session, patches: Patches) -> None:
         patches.wrap(functional, name, loss)
 
 
-def install_signed(threads: Session, patches: Patches) -> None:
+def install_signed(session: Session, patches: Patches) -> None:
     parameters, going_on = _parameters(SIGNED), _GoingOn()
 
     def signed(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         value, is_scripts = going_on.call(original, args, kwargs)
-        monitor = threads.current() if is_scripts else None
+        monitor = session.current() if is_scripts else None
         if monitor is not None and torch.is_tensor(value) and value.requires_grad:
             name = original.__name__
             given = dict(zip(parameters[name], args, strict=False)) | dict(kwargs)
@@ -75,12 +75,12 @@ def install_signed(threads: Session, patches: Patches) -> None:
         patches.wrap(functional, name, signed)
 
 
-def install_alignments(threads: Session, patches: Patches) -> None:
+def install_alignments(session: Session, patches: Patches) -> None:
     names = _parameters(["ctc_loss"])["ctc_loss"]
 
     def aligned(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         value = original(*args, **kwargs)
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is not None and torch.is_tensor(value) and value.requires_grad:
             given = dict(zip(names, args, strict=False)) | dict(kwargs)
             blank, where = given.get("blank", 0), monitor.locator.where()

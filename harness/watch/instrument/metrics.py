@@ -27,14 +27,14 @@ SKLEARN = (
 RANKINGS = ("average_precision_score", "precision_recall_curve", "roc_auc_score", "roc_curve")
 
 
-def install_evaluate(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_evaluate(session: Session, patches: Patches, module: ModuleType) -> None:
     def added(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        if monitor := threads.current():
+        if monitor := session.current():
             _emit(monitor, args[0].name, kwargs.get("predictions"), kwargs.get("references"), source=id(args[0]))
         return original(*args, **kwargs)
 
     def computed(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is None:
             return original(*args, **kwargs)
         with monitor.suspended:
@@ -47,9 +47,9 @@ def install_evaluate(threads: Session, patches: Patches, module: ModuleType) -> 
     patches.wrap(module.EvaluationModule, "compute", computed)
 
 
-def install_sklearn(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_sklearn(session: Session, patches: Patches, module: ModuleType) -> None:
     def scored(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is None:
             return original(*args, **kwargs)
         with monitor.suspended:
@@ -65,9 +65,9 @@ def install_sklearn(threads: Session, patches: Patches, module: ModuleType) -> N
             patches.wrap(owner, name, scored)
 
 
-def install_rankings(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_rankings(session: Session, patches: Patches, module: ModuleType) -> None:
     def ranked(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is None:
             return original(*args, **kwargs)
         with monitor.suspended:  # one computes another

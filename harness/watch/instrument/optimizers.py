@@ -37,36 +37,36 @@ StepHook = Callable[[Optimizer, Any, Any], Any]
 """One of torch's hooks on the steps of all optimizers, given the optimizer and what its step was called with."""
 
 
-def hooks(threads: Session) -> list[RemovableHandle]:
+def hooks(session: Session) -> list[RemovableHandle]:
     """torch's own hooks on the steps of all optimizers."""
-    begins, ends = step_hooks(threads)
+    begins, ends = step_hooks(session)
     return [register_optimizer_step_pre_hook(begins), register_optimizer_step_post_hook(ends)]
 
 
-def step_hooks(threads: Session) -> tuple[StepHook, StepHook]:
+def step_hooks(session: Session) -> tuple[StepHook, StepHook]:
     """What is called before and after the steps of all optimizers.
 
     torch calls them before the hooks that the script has registered with an optimizer and after those: what these do
     to gradients and parameters is the script's, so that the step begins and ends between them.
     """
 
-    guard = threads.guard(StepBegins, Step)
-    closures = _Closures(threads, guard)
+    guard = session.guard(StepBegins, Step)
+    closures = _Closures(session, guard)
 
     @guard.guarded
     def begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
-        if monitor := threads.stepping(optimizer):
+        if monitor := session.stepping(optimizer):
             return closures.step_begins(monitor, optimizer, args, kwargs)
         return None
 
     @guard.guarded
     def ends(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.step_ends(optimizer)
 
     @guard.guarded
     def step_begins(optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
-        threads.stop_at_limit()
+        session.stop_at_limit()
         _hook_in(optimizer._optimizer_step_post_hooks, ends, last=False)
         if _hook_in(optimizer._optimizer_step_pre_hooks, begins, last=True):
             return None
@@ -106,11 +106,11 @@ class _Closures:
     one does not (sharpness-aware minimization), the step begins before, as without a closure.
     """
 
-    def __init__(self, threads: Session, guard: Guard) -> None:
-        self._threads, self._guard = threads, guard
+    def __init__(self, session: Session, guard: Guard) -> None:
+        self._session, self._guard = session, guard
         self._calls_first: WeakKeyDictionary[Optimizer, bool] = WeakKeyDictionary()
         self._waiting: dict[int, Optimizer] = {}
-        """By thread, the optimizer whose step has not called its closure yet."""
+        """Thread id to the optimizer whose step has not called its closure yet."""
 
     def step_begins(self, monitor: Monitor, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         """Begin the step, or give its arguments with a closure that does it when it was called."""
@@ -140,7 +140,7 @@ class _Closures:
                 self._calls_first[optimizer] = True
         result = closure(*args, **kwargs)
         with self._guard:
-            monitor = self._threads.current() if waits and not self._guard.off else None
+            monitor = self._session.current() if waits and not self._guard.off else None
             if monitor is not None:
                 monitor.step_begins(optimizer)
         return result
@@ -151,18 +151,18 @@ def _written(optimizer: Optimizer) -> int:
     return sum(p._version for group in optimizer.param_groups for p in group["params"])
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install(session: Session, patches: Patches) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.optimizer_made(args[0])
 
     patches.wrap(Optimizer, "__init__", made)
 
 
-def install_clearing(threads: Session, patches: Patches) -> None:
+def install_clearing(session: Session, patches: Patches) -> None:
     def cleared(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.emit(ZeroGrad(args[0], monitor.locator.where()))
         return original(*args, **kwargs)
 
@@ -170,9 +170,9 @@ def install_clearing(threads: Session, patches: Patches) -> None:
     patches.wrap(nn.Module, "zero_grad", cleared)
 
 
-def install_clipping(threads: Session, patches: Patches) -> None:
+def install_clipping(session: Session, patches: Patches) -> None:
     def clipped(original: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is None:
             return original(*args, **kwargs)
         given_limit = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
@@ -205,18 +205,18 @@ def _is_used_up(parameters: Any) -> bool:
     return isinstance(parameters, GeneratorType) and inspect.getgeneratorstate(parameters) == inspect.GEN_CLOSED
 
 
-def install_autocast(threads: Session, patches: Patches) -> None:
+def install_autocast(session: Session, patches: Patches) -> None:
     def left(value: None) -> None:
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.emit(AutocastLeft())
 
     patches.after(torch, "clear_autocast_cache", left)
 
 
-def install_scalers(threads: Session, patches: Patches) -> None:
+def install_scalers(session: Session, patches: Patches) -> None:
     def scaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         found = original(*args, **kwargs)
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is not None and args[0].is_enabled():
             monitor.scales(args[0].get_scale())
             # an iterator is the script's to go through
@@ -226,13 +226,13 @@ def install_scalers(threads: Session, patches: Patches) -> None:
         return found
 
     def unscaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is not None and args[0].is_enabled():
             monitor.emit(Unscale(_optimizer(args, kwargs)))
         return original(*args, **kwargs)
 
     def stepped(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor, optimizer = threads.current(), _optimizer(args, kwargs)
+        monitor, optimizer = session.current(), _optimizer(args, kwargs)
         if monitor is None:
             return original(*args, **kwargs)
 

@@ -12,11 +12,11 @@ from harness.watch.instrument.patches import CALLER, Instrument, Patches
 from harness.watch.session import Session
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install(session: Session, patches: Patches) -> None:
     # What is taken out of a tensor by an index cannot be seen: a __getitem__ of Python's own would make torch.tensor
     # take a tensor without dimensions for a sequence.
     def drawn(value: torch.Tensor, *args: Any, **kwargs: Any) -> None:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is not None and monitor.locator.is_users(sys._getframe(CALLER)):  # and no library's sampler
             monitor.emit(Drawn(value, monitor.locator.where()))
 

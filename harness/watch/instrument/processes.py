@@ -17,22 +17,22 @@ TIMEOUT = 2
 """The place of init_process_group's timeout among its arguments."""
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install(session: Session, patches: Patches) -> None:
     def forked(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         child = original(*args, **kwargs)
         if child == 0 or (isinstance(child, tuple) and child[0] == 0):  # os.forkpty gives two numbers
-            threads.closed = True  # the loop goes on in the parent
+            session.closed = True  # the loop goes on in the parent
         return child
 
     def left(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         status = args[0] if args else kwargs["status"]
-        if threads.leaving is not None and not threads.closed:
-            status = threads.leaving(status)
+        if session.leaving is not None and not session.closed:
+            status = session.leaving(status)
         return original(status)
 
     def replaced(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        if threads.leaving is not None and not threads.closed:
-            threads.leaving(0)
+        if session.leaving is not None and not session.closed:
+            session.leaving(0)
         return original(*args, **kwargs)
 
     for name in ("fork", "forkpty"):
@@ -42,7 +42,7 @@ def install(threads: Session, patches: Patches) -> None:
         patches.wrap(os, name, replaced)
 
 
-def install_groups(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_groups(session: Session, patches: Patches, module: ModuleType) -> None:
     """Give up on a rank that hangs: torch's own patience is half an hour."""
     waits = os.environ.get(WAITS)
 

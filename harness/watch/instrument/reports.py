@@ -23,20 +23,20 @@ MOST_NUMBERS = 64
 """Entries of a mapping that are looked at."""
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install(session: Session, patches: Patches) -> None:
     _wrap(
-        threads, patches, builtins, "print", lambda args, kwargs: str(kwargs.get("sep") or " ").join(map(_said, args))
+        session, patches, builtins, "print", lambda args, kwargs: str(kwargs.get("sep") or " ").join(map(_said, args))
     )
-    _wrap(threads, patches, logging.Logger, "callHandlers", lambda args, kwargs: _message(args[1]))
+    _wrap(session, patches, logging.Logger, "callHandlers", lambda args, kwargs: _message(args[1]))
     for owner, name in ((json, "dump"), (json, "dumps"), (csv.DictWriter, "writerow")):
-        _wrap(threads, patches, owner, name, lambda args, kwargs: _written(args), directly=True)
+        _wrap(session, patches, owner, name, lambda args, kwargs: _written(args), directly=True)
 
 
-def install_tqdm(threads: Session, patches: Patches, module: ModuleType) -> None:
-    _wrap(threads, patches, module.tqdm, "set_postfix", lambda args, kwargs: _named({**_given(args[1:]), **kwargs}))
+def install_tqdm(session: Session, patches: Patches, module: ModuleType) -> None:
+    _wrap(session, patches, module.tqdm, "set_postfix", lambda args, kwargs: _named({**_given(args[1:]), **kwargs}))
     for name in ("set_postfix_str", "set_description", "set_description_str", "write"):
         _wrap(
-            threads,
+            session,
             patches,
             module.tqdm,
             name,
@@ -44,43 +44,43 @@ def install_tqdm(threads: Session, patches: Patches, module: ModuleType) -> None
         )
 
 
-def install_lightning(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_lightning(session: Session, patches: Patches, module: ModuleType) -> None:
     def text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         return "" if args[0].trainer.sanity_checking else _named(args[0]._callback_metrics)
 
-    _wrap(threads, patches, module._LoggerConnector, "update_eval_epoch_metrics", text)
+    _wrap(session, patches, module._LoggerConnector, "update_eval_epoch_metrics", text)
 
 
-def install_mlflow(threads: Session, patches: Patches, module: ModuleType) -> None:
-    _of_one("MlflowClient", "log_metric", "run_id", "key", "value")(threads, patches, module)
+def install_mlflow(session: Session, patches: Patches, module: ModuleType) -> None:
+    _of_one("MlflowClient", "log_metric", "run_id", "key", "value")(session, patches, module)
 
     def text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         return _named({each.key: each.value for each in kwargs.get("metrics") or ()})
 
-    _wrap(threads, patches, module.MlflowClient, "log_batch", text)
+    _wrap(session, patches, module.MlflowClient, "log_batch", text)
 
 
 def _of_mapping(owner: str, name: str, keyword: str) -> Callable[[Session, Patches, ModuleType], None]:
-    """Of a method that is given its numbers by their names."""
+    """Instrument for a method that takes a mapping of names to numbers."""
 
-    def install(threads: Session, patches: Patches, module: ModuleType) -> None:
+    def install(session: Session, patches: Patches, module: ModuleType) -> None:
         def text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
             return _named(_given(args[1:]) or kwargs.get(keyword))
 
-        _wrap(threads, patches, getattr(module, owner), name, text)
+        _wrap(session, patches, getattr(module, owner), name, text)
 
     return install
 
 
 def _of_one(owner: str, name: str, *names: str) -> Callable[[Session, Patches, ModuleType], None]:
-    """Of a method that is given a name and a number, called so."""
+    """Instrument for a method that takes one name and one number, with its parameters so named."""
 
-    def install(threads: Session, patches: Patches, module: ModuleType) -> None:
+    def install(session: Session, patches: Patches, module: ModuleType) -> None:
         def text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
             given = dict(zip(names, args[1:], strict=False)) | dict(kwargs)
             return f"{given.get(names[-2])}: {_said(given.get(names[-1]))}"
 
-        _wrap(threads, patches, getattr(module, owner), name, text)
+        _wrap(session, patches, getattr(module, owner), name, text)
 
     return install
 
@@ -98,7 +98,7 @@ LIBRARIES = {
         for package in ("lightning.pytorch", "pytorch_lightning")
     },
 }
-"""By the module in which something is wrapped, as of W&B 0.31, trackio 0.43 and MLflow 3.17."""
+"""Module in which something is wrapped to what wraps it, as of W&B 0.31, trackio 0.43 and MLflow 3.17."""
 
 INSTRUMENTS = (
     Instrument((Reported,), install),
@@ -107,7 +107,7 @@ INSTRUMENTS = (
 
 
 def _wrap(
-    threads: Session,
+    session: Session,
     patches: Patches,
     owner: Any,
     name: str,
@@ -118,7 +118,7 @@ def _wrap(
 
     def reported(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         found = original(*args, **kwargs)
-        monitor = threads.current()
+        monitor = session.current()
         users = not directly or monitor is None or monitor.locator.is_users(sys._getframe(CALLER))
         if monitor is not None and monitor.bus.wants(Reported) and users:
             said = ""
@@ -146,7 +146,7 @@ def _is_plain(value: Any, nested: bool = False) -> bool:
 
 
 def _said(value: Any) -> str:
-    """As print says it; of what is large nothing, which takes long to say."""
+    """Text of a value as print says it; empty for something large, which takes long to say."""
     if isinstance(value, Mapping):
         return _named(value) if len(value) <= MOST_NUMBERS else ""
     if isinstance(value, (str, int, float)) or getattr(value, "size", None) == 1 or _is_one(value):

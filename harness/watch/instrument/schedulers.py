@@ -20,11 +20,11 @@ class _Depth(threading.local):
     calls = 0
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install(session: Session, patches: Patches) -> None:
     depth = _Depth()
 
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.schedulers[args[0]] = monitor.locator.where()
         depth.calls += 1  # it steps to its first value itself
         try:
@@ -38,13 +38,13 @@ def install(threads: Session, patches: Patches) -> None:
             return original(*args, **kwargs)
         finally:
             depth.calls -= 1
-            monitor = threads.current()
+            monitor = session.current()
             if monitor is not None and not depth.calls:
                 monitor.schedulers.setdefault(args[0], None)
                 monitor.emit(SchedulerStep(args[0], monitor.locator.where(), _metric(*args, **kwargs)))
 
     def restored(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is None:
             return original(*args, **kwargs)
         with monitor.suspended:

@@ -20,12 +20,12 @@ SEEDS: tuple[tuple[str, Any, str], ...] = (
 )
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install(session: Session, patches: Patches) -> None:
     for library, owner, name in SEEDS:
 
         def seeded(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any], library: str = library) -> Any:
             found = original(*args, **kwargs)
-            if monitor := threads.current():
+            if monitor := session.current():
                 seed = args[0] if args else next(iter(kwargs.values()), None)
                 monitor.emit(Seeded(library, seed, monitor.locator.where()))
             return found

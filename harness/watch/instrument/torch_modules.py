@@ -32,8 +32,8 @@ REDIRECTED = "wrapped_forward"
 class _Calls:
     """What is told of the calls of modules."""
 
-    def __init__(self, threads: Session, patches: Patches) -> None:
-        self.threads, self.patches = threads, patches
+    def __init__(self, session: Session, patches: Patches) -> None:
+        self.session, self.patches = session, patches
         self.by_forward: dict[type[nn.Module], int] = {}
         """Classes whose forward is called by itself, with the updates made when that was seen."""
         self.called: set[type[nn.Module]] = set()
@@ -41,7 +41,7 @@ class _Calls:
 
     def told(self, call: Original, given: tuple[Any, ...], kwargs: Mapping[str, Any], *, unhooked: bool = False) -> Any:
         """Call a module that is no part of another, or a pretrained model within a module of the script's own."""
-        threads, calling, (module, *args) = self.threads, self.threads.calling, given
+        session, calling, (module, *args) = self.session, self.session.calling, given
         if not calling.depth:
             calling.within_own, calling.losses, calling.parts = not _has_config(module), [], {id(module): module}
         calling.depth += 1
@@ -57,7 +57,7 @@ class _Calls:
         is_model = (
             calling.depth or next(nn.Module.named_parameters(module), None) is not None
         )  # a class may have its own
-        monitor = threads.calling_a_model() if is_model else threads.current() if losses else None
+        monitor = session.calling_a_model() if is_model else session.current() if losses else None
         if monitor is not None and not monitor.in_backward:
             if calling.depth:
                 monitor.inner_forward(module, tuple(args), dict(kwargs), output)
@@ -69,7 +69,7 @@ class _Calls:
 
     def is_told(self, module: nn.Module) -> bool:
         """Whether a call of a module is told of."""
-        calling = self.threads.calling
+        calling = self.session.calling
         if calling.depth:
             calling.parts[id(module)] = module
             return calling.within_own and hasattr(type(module), "base_model_prefix") and not is_traced()
@@ -91,15 +91,15 @@ class _Calls:
             return False
         if type(whole) not in self.by_forward:
             self.watch_forward_of(type(whole))
-            if (monitor := self.threads.current()) and monitor.batch is not None:
+            if (monitor := self.session.current()) and monitor.batch is not None:
                 monitor.batch.of.forwards += 1  # of which only the parts are seen
-        return self.by_forward.setdefault(type(whole), self.threads.updates_made) == self.threads.updates_made
+        return self.by_forward.setdefault(type(whole), self.session.updates_made) == self.session.updates_made
 
     def expect_forward(self, module: nn.Module) -> bool:
         """Watch for it before the first call, where a script asks for the parameters of its model and has a call of
         some forward. It is nothing to tell of."""
         caller = sys._getframe(CALLER)
-        if not self.threads.calling.depth and type(module) not in self.called and self.threads.locator.is_users(caller):
+        if not self.session.calling.depth and type(module) not in self.called and self.session.locator.is_users(caller):
             self.expect_forward_of(type(module), caller)
         return False
 
@@ -111,7 +111,7 @@ class _Calls:
         for _ in range(FRAMES):
             if frame is None or model in self.by_forward:
                 return
-            users = self.threads.locator.is_users(frame)
+            users = self.session.locator.is_users(frame)
             if users and A_FORWARD.search("".join(linecache.getlines(frame.f_code.co_filename))):
                 self.by_forward[model] = -1
                 self.watch_forward_of(model)
@@ -121,14 +121,14 @@ class _Calls:
         def told(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             return self.told(original, args, kwargs, unhooked=True)
 
-        calling = self.threads.calling
+        calling = self.session.calling
         self.patches.wrap_calls(model, "forward", told, where=lambda module: not calling.depth and not is_traced())
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install(session: Session, patches: Patches) -> None:
     """Replace ``nn.Module.__call__``, which costs less than torch's global hooks do: they take each call of each module
     on its slow path, and only few calls are told of."""
-    calls = _Calls(threads, patches)
+    calls = _Calls(session, patches)
     patches.wrap_calls(nn.Module, "__call__", calls.told, where=calls.is_told)
     for name in ("parameters", "named_parameters"):
         patches.wrap_calls(nn.Module, name, calls.told, where=calls.expect_forward)

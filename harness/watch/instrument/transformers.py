@@ -25,14 +25,14 @@ from harness.watch.monitor import Monitor
 from harness.watch.session import Session
 
 
-def install_models(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_models(session: Session, patches: Patches, module: ModuleType) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.emit(ModelMade(args[0]))
 
     def loaded(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is None:
             return original(*args, **kwargs)
         where = monitor.locator.where()
@@ -42,7 +42,7 @@ def install_models(threads: Session, patches: Patches, module: ModuleType) -> No
         return (model, info) if kwargs.get("output_loading_info", False) else model
 
     def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is None:
             return original(*args, **kwargs)
         return _saved(monitor, original, args, kwargs)
@@ -51,7 +51,7 @@ def install_models(threads: Session, patches: Patches, module: ModuleType) -> No
         before = getattr(args[0].get_input_embeddings(), "num_embeddings", None)
         embedding = original(*args, **kwargs)
         after = getattr(embedding, "num_embeddings", None)
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is not None and before is not None and after is not None:
             monitor.emit(EmbeddingsResized(embedding, before, after, monitor.locator.where()))
         return embedding
@@ -75,16 +75,16 @@ def _saved(monitor: Monitor, original: Original, args: tuple[Any, ...], kwargs: 
     return done
 
 
-def install_adapters(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_adapters(session: Session, patches: Patches, module: ModuleType) -> None:
     def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is None:
             return original(*args, **kwargs)
         return _saved(monitor, original, args, kwargs)
 
     def loaded(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """It looks for each tensor's place itself: that most of the model's are not in an adapter is no mistake."""
-        monitor = threads.current()
+        monitor = session.current()
         if monitor is None:
             return original(*args, **kwargs)
         where = monitor.locator.where()
@@ -99,15 +99,15 @@ def install_adapters(threads: Session, patches: Patches, module: ModuleType) -> 
     patches.wrap(module.PeftModel, "load_adapter", loaded)
 
 
-def install_tokenizers(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_tokenizers(session: Session, patches: Patches, module: ModuleType) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.emit(TokenizerMade(args[0]))
 
     def called(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         encoding = original(*args, **kwargs)
-        if monitor := threads.current():
+        if monitor := session.current():
             given = [*args[1:], kwargs.get("text")][0], [*args[2:], kwargs.get("text_pair")][0]
             overflows = bool(kwargs.get("return_overflowing_tokens"))
             encodings = getattr(encoding, "encodings", None)
@@ -117,7 +117,7 @@ def install_tokenizers(threads: Session, patches: Patches, module: ModuleType) -
     def saved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         done = original(*args, **kwargs)
         folder = [*args[1:2], kwargs.get("save_directory")][0]
-        if (monitor := threads.current()) and folder is not None:
+        if (monitor := session.current()) and folder is not None:
             monitor.emit(TokenizerSaved(args[0], os.fspath(folder), monitor.locator.where()))
         return done
 
@@ -126,10 +126,10 @@ def install_tokenizers(threads: Session, patches: Patches, module: ModuleType) -
     patches.wrap(module.PreTrainedTokenizerBase, "__call__", called)
 
 
-def install_trainer(threads: Session, patches: Patches, module: ModuleType) -> None:
+def install_trainer(session: Session, patches: Patches, module: ModuleType) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
-        if monitor := threads.current():
+        if monitor := session.current():
             monitor.emit(TrainerMade(args[0], monitor.locator.where()))
 
     patches.wrap(module.Trainer, "__init__", made)

@@ -14,10 +14,10 @@ from harness.watch.session import Session
 OWN = str(Path(__file__).parent) + os.sep
 
 
-def install(threads: Session, patches: Patches) -> None:
+def install(session: Session, patches: Patches) -> None:
     def shown(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         message, category, name, *more = args
-        if str(name).startswith(OWN) and (lines := threads.locator.stack()):
+        if str(name).startswith(OWN) and (lines := session.locator.stack()):
             return original(message, category, *lines[0], *more[1:], **kwargs)
         return original(*args, **kwargs)
 

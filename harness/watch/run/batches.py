@@ -90,7 +90,7 @@ def _parts(value: Any) -> Iterator[bytes]:
 
 
 def _first_values(tensor: torch.Tensor) -> tuple[bytes, bytes]:
-    """Its shape, and the bytes of its first values."""
+    """Shape of a tensor, and the bytes of its first values."""
     first = tensor if tensor.device.type == "cpu" else on_host(tensor).reshape(-1)[:512]
     try:
         values = first.numpy(force=True)

@@ -92,7 +92,7 @@ class Evaluation(Fact):
     needs = "evaluation"
     of_run = True
     model: int
-    """Its number."""
+    """Number of the model in this run."""
     first: FirstCall
     of: Pass | None = None
     """The pass that its batches came from; None where it is of rows of no loader, or within a pass that trains."""
@@ -164,9 +164,9 @@ class _Open:
     of: Pass | None
     update: int
     number: int = 0
-    """Of the calls so far that nobody differentiates."""
+    """Number of its calls so far that nobody differentiates."""
     calls: list[_Call] = field(default_factory=list)
-    """Those whose rows are kept."""
+    """Calls whose rows are kept."""
     kept: int = 0
     """Rows in them."""
     scored: bool = False
@@ -193,7 +193,7 @@ class _Open:
             self.calls.append(call)
 
     def rows(self) -> list[tuple[int, ...]]:
-        """Of each call that is kept. Whoever asks waits for the device, once."""
+        """Row identities of each call that is kept. Whoever asks waits for the device, once."""
         known = [call.rows for call in self.calls if call.rows is not None]
         identities = iter(torch.cat(known).tolist() if len({each.device for each in known}) == 1 else ())
         return [() if call.rows is None else tuple(islice(identities, len(call.rows))) for call in self.calls]
@@ -236,7 +236,8 @@ class Evaluations(Recogniser):
         self._over: WeakKeyDictionary[Pass, bool] = WeakKeyDictionary()
         """Passes that are over, with whether their loader had been trained on by then."""
         self._scored_in_graph = LatestByKey[int, FirstCall]()
-        """Of calls that can be differentiated and were scored, since the latest backward pass, how they were made."""
+        """Forward number to how the call was made: calls that can be differentiated and were scored, since the latest
+        backward pass."""
 
     def on_forward(self, event: Forward) -> None:
         if not event.model.training:

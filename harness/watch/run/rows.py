@@ -116,7 +116,7 @@ def _without_padding(array: np.ndarray[Any, Any]) -> bytes:
 
 
 def _array(values: Any) -> np.ndarray[Any, Any]:
-    """As an array; whole numbers and others of one width each, whatever they were."""
+    """Values as an array; whole numbers and others of one width each, whatever they were."""
     if torch.is_tensor(values):
         values = values.float() if values.is_floating_point() else values
         values = values.numpy(force=True)
@@ -163,15 +163,16 @@ class TrainedRows(Recogniser):
 
     def begin(self) -> None:
         self.of = LatestByKey[int, set[int]]()
-        """By the model's number: all that a backward pass went through, before the one at hand."""
+        """Model number to all rows that a backward pass went through, without the pass at hand."""
         self.at_hand: dict[int, list[int]] = {}
-        """By the model's number: those of the backward pass at hand."""
+        """Model number to the rows of the backward pass at hand."""
         self.alike: set[int] = set()
         """Numbers of models that were given a row twice in a batch: rows cannot be told apart by their content."""
         self._known: Counter[int] = Counter()
         """Batches in a row that brought no new one, by the model's number."""
         self._given = LatestByKey[int, tuple[int, list[int]]]()
-        """By the number of a forward, that of its model, and the rows: it may be differentiated later than the next."""
+        """Number of a forward to its model's number and its rows: it may be differentiated later than the next
+        forward."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         self.at_hand = {}

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import PackedSequence
 from harness.watch import watch
 from harness.watch.events import Forward
 from harness.watch.facts import twins
-from harness.watch.facts.twins import LanguageTwin, Refused, Twin, asking, detached, with_another
+from harness.watch.facts.twins import LanguageTwin, Refused, Twin, detached, probing, with_another
 
 
 class Plain(nn.Module):
@@ -95,7 +95,7 @@ def random_states() -> tuple[Any, ...]:
 def test_what_is_asked_draws_no_number_of_the_training() -> None:
     notes: Any = Notes()
     before = random_states()
-    with asking(notes, "whether anything changes"):
+    with probing(notes, "whether anything changes"):
         random.random(), np.random.rand(), torch.rand(1)
         assert not torch.is_grad_enabled()
         raise Refused("for no reason")
@@ -108,7 +108,7 @@ def test_what_is_asked_draws_no_number_of_the_training() -> None:
 
 def test_other_errors_are_not_swallowed() -> None:
     notes: Any = Notes()
-    with pytest.raises(ZeroDivisionError), asking(notes, "anything"):
+    with pytest.raises(ZeroDivisionError), probing(notes, "anything"):
         raise ZeroDivisionError
     assert notes.texts == []
 

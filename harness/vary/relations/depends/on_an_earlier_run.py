@@ -7,7 +7,7 @@ from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, l
 
 
 class OnAnEarlierRun(Relation):
-    """A second run in the folder that the first one left is another training.
+    """A second run in the folder that the first one left trains differently.
 
     ## Why is this a bug?
     What the first run left decides what the second one does: a cache of rows that were prepared with other settings, a
@@ -47,7 +47,7 @@ class OnAnEarlierRun(Relation):
             None,
         )
         if went_on is not None:
-            return lacks(f"it goes on from {went_on.path} ({went_on.where}), which harness resume tries")
+            return lacks(f"it continues from {went_on.path} ({went_on.where}); harness resume tests that")
         return broken(
             "the same training in the folder that an earlier run has left",
             f"{said_of(apart.part)} in update {apart.update} ({apart.what})",

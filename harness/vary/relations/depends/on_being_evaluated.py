@@ -5,7 +5,7 @@ from harness.vary.relation import Outcome, Relation, Tried, Way, broken, lacks, 
 
 
 class OnBeingEvaluated(Relation):
-    """A training is another because its model was evaluated: it has learned something from the held-out rows.
+    """Evaluating the model changes its training: it has learned something from the held-out rows.
 
     ## Why is this a bug?
     An evaluation looks, and changes nothing. Where a second call of the model in it changes the training that follows,
@@ -26,7 +26,7 @@ class OnBeingEvaluated(Relation):
 
     new_since = "0.4.0"
     kind = "evaluated twice"
-    tries = "ask the model twice in each evaluation"
+    tries = "call the model twice in each evaluation"
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
@@ -40,12 +40,12 @@ class OnBeingEvaluated(Relation):
         if (itself := tried.differs_from_itself()) is not None:
             return lacks(itself)
         if not again:
-            return lacks("no call of a model without gradients could be made a second time")
+            return lacks("no call of a model without gradients could be repeated")
         apart = parting(tried.first, other)
         if apart is None:
             return Outcome("held", f"{again} call{'s' * (again != 1)} made twice")
         return broken(
-            "the same training when the model is asked twice in each evaluation",
+            "the same training when the model is called twice in each evaluation",
             f"{said_of(apart.part)} in update {apart.update} ({apart.what})",
             apart.where,
             apart.update,

@@ -5,7 +5,7 @@ from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, l
 
 
 class OnChance(Relation):
-    """A model that is evaluated says something else for the same rows when it is asked again.
+    """An evaluated model gives different outputs for the same rows when it is called again.
 
     ## Why is this a bug?
     The number that the script reports is one of many that it might have reported. Dropout that goes on in an
@@ -24,7 +24,7 @@ class OnChance(Relation):
     new_since = "0.4.0"
     severity = "warning"
     kind = "evaluated twice"
-    tries = "ask the model twice in each evaluation"
+    tries = "call the model twice in each evaluation"
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
@@ -34,11 +34,11 @@ class OnChance(Relation):
     def judge(cls, tried: Tried, other: Run) -> Outcome:
         account = other.account
         if not account.asked_again:
-            return lacks("no call of a model without gradients could be made a second time")
+            return lacks("no call of a model without gradients could be repeated")
         if not account.otherwise:
             return HELD
         return broken(
-            "a model that says the same for the same rows",
-            f"{account.otherwise} of {account.asked_again} calls say something else when they are made again",
+            "the same outputs for the same rows",
+            f"{account.otherwise} of {account.asked_again} calls give different outputs when they are repeated",
             account.otherwise_at,
         )

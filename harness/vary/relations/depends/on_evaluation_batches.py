@@ -6,7 +6,7 @@ from harness.vary.relation import Outcome, Relation, Tried, Way, lacks
 
 
 class OnEvaluationBatches(Relation):
-    """With batches of another size, an evaluation of the same model on the same rows reports another number.
+    """With batches of a different size, an evaluation of the same model on the same rows reports a different number.
 
     ## Why is this a bug?
     The batch size of an evaluation decides how fast it is, and nothing else. Where the reported number follows it, the
@@ -34,12 +34,14 @@ class OnEvaluationBatches(Relation):
         if not tried.evaluated:
             return "no DataLoader is used for evaluations alone"
         loaders = [each for each in tried.evaluated if each.size is not None and each.batches > 1]
-        return cls.of_loaders(loaders) if loaders else "each evaluation is one batch, or the script makes its batches"
+        return (
+            cls.of_loaders(loaders) if loaders else "each evaluation is one batch, or the script makes its own batches"
+        )
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
         if other.account.otherwise:
-            return lacks("the model says something else each time (depends::on-chance)")
+            return lacks("the model gives different outputs each time (depends::on-chance)")
         changed = next(each for each in tried.evaluated if each.size is not None and each.batches > 1)
         size = changed.size or 1
         return tried.same_numbers(other, f"with batches of {other_size(size)} rows as with {size}")

@@ -5,7 +5,7 @@ from harness.vary.relation import Outcome, Relation, Tried, Way, lacks
 
 
 class OnEvaluationOrder(Relation):
-    """An evaluation that shuffles its rows reports another number when they come in another order.
+    """An evaluation that shuffles its rows reports a different number when they come in a different order.
 
     ## Why is this a bug?
     A metric over all rows does not know their order. Where it does, rows are compared with the labels of others:
@@ -30,12 +30,12 @@ class OnEvaluationOrder(Relation):
         if not tried.evaluated:
             return "no DataLoader is used for evaluations alone"
         if tried.first.account.carries:
-            return "the evaluation hands on to a batch what the one before gave"
+            return "the evaluation passes state from one batch to the next"
         loaders = [each for each in tried.evaluated if each.ordered and each.shuffles]
         return cls.of_loaders(loaders) if loaders else "no evaluation shuffles its rows"
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
         if other.account.otherwise:
-            return lacks("the model says something else each time (depends::on-chance)")
+            return lacks("the model gives different outputs each time (depends::on-chance)")
         return tried.same_numbers(other, "with the rows in another order")

@@ -7,7 +7,7 @@ PARTS: tuple[Part, ...] = ("rows", "contents", "number of updates")
 
 
 class OnHashSeed(Relation):
-    """With another seed of Python's hashes, other rows are trained with, or scored.
+    """With a different seed for Python's hashes, the script trains on different rows, or scores different rows.
 
     ## Why is this a bug?
     Python seeds the hashes of strings anew in each process, and a set of strings has another order each time. A split,

@@ -8,7 +8,7 @@ CHOSEN = {"rates": "its learning rate", "number of updates": "when it stops"}
 
 
 class OnHeldOutRows(Relation):
-    """With other labels on the held-out rows, the model is trained to other weights.
+    """With different labels on the held-out rows, training ends in different weights.
 
     ## Why is this a bug?
     What the labels of held-out rows change in the training, the model has learned from them. Its score on them is then

@@ -7,7 +7,7 @@ PARTS: tuple[Part, ...] = ("rows", "contents", "number of updates")
 
 
 class OnThreads(Relation):
-    """With another number of threads, other rows are trained with, or the same rows hold something else.
+    """With a different number of threads, the script trains on different rows, or the same rows have different values.
 
     ## Why is this a bug?
     Threads decide how fast a sum is computed, and in which order it is added up: a loss may be another in its last

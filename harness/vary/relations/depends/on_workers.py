@@ -7,7 +7,7 @@ from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, l
 
 
 class OnWorkers(Relation):
-    """With another number of DataLoader workers, other rows are trained with, or rows come twice.
+    """With a different number of DataLoader workers, the script trains on different rows, or rows come twice.
 
     ## Why is this a bug?
     Workers fetch rows faster, and decide nothing. A stream that does not divide itself among its workers gives each row
@@ -30,14 +30,14 @@ class OnWorkers(Relation):
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
-        return cls.of_loaders(tried.trained) if tried.trained else "no DataLoader is trained with"
+        return cls.of_loaders(tried.trained) if tried.trained else "no DataLoader is used for training"
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
         if not any(each.streams for each in tried.trained):
             return tried.same_rows(other, "with another number of workers")
         if (itself := parting(tried.first, tried.again, ("rows", "number of updates"))) is not None:
-            return lacks(f"two starts as the script is train with other rows in update {itself.update}")
+            return lacks(f"two unchanged runs already train on different rows in update {itself.update}")
         return _of_streams(tried.first, other)
 
 
@@ -49,7 +49,7 @@ def _of_streams(first: Run, other: Run) -> Outcome:
             again = [row for row, times in rows.items() if times > max(once.get(number, Counter()).values(), default=1)]
             if again:
                 return broken(
-                    "each row as often with one number of workers as with another",
+                    "each row equally often, whatever the number of workers",
                     f"with {which} number, {len(again)} of {len(rows)} rows of pass {number} come "
                     f"{rows[again[0]]} times",
                     other.journal.updates[0].where,

@@ -5,11 +5,11 @@ from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, l
 from harness.watch.facts.formulas import RATES
 
 SHARE = 0.1
-"""Of the labels that became others, with which any score of theirs is another."""
+"""Share of changed labels from which on a score of these rows must change."""
 
 
 class OfHeldOutRows(Relation):
-    """With other labels on the held-out rows, every number that the script reports is the same.
+    """With different labels on the held-out rows, every number that the script reports stays the same.
 
     ## Why is this a bug?
     A score says how well a model's answers fit the labels. With labels of other rows it must fall. Where it does not,
@@ -31,7 +31,7 @@ class OfHeldOutRows(Relation):
     def way(cls, tried: Tried) -> Way | str:
         loaders = [each for each in tried.evaluated if each.exchangeable]
         if loaders and not all(each.ordered for each in loaders):
-            return "an evaluation has an order of the script's own"
+            return "the script orders the rows of an evaluation itself"
         return cls.of_loaders(loaders) if loaders else "no batch of an evaluation has labels that are known as such"
 
     @classmethod
@@ -39,19 +39,19 @@ class OfHeldOutRows(Relation):
         account, (same, _) = other.account, steady(tried.first, tried.again)
         scores = {key: each for key, each in same.items() if "train" not in each.name}
         if not scores:
-            return lacks("the script reports no number of an evaluation that is the same in two equal starts")
+            return lacks("the script reports no number of an evaluation that is the same in two unchanged runs")
         if account.exchanged < SHARE * account.labels:
-            return lacks(f"only {account.exchanged} of {account.labels} labels became others: most are alike")
+            return lacks(f"only {account.exchanged} of {account.labels} labels changed: most are alike")
         if not are_equal(scores, other):
             return HELD
         fits = tried.first.account.fit, account.fit
         if None in fits:
-            return lacks("what the model says cannot be held beside the labels of the batches")
+            return lacks("the model's outputs cannot be compared with the labels of the batches")
         if fits[0] == fits[1]:
-            return lacks("what the model says fits the other labels as well: it says the same of all rows, perhaps")
+            return lacks("the model's outputs fit the exchanged labels as well; perhaps they are the same for all rows")
         series = max(scores.values(), key=lambda each: (each.said[-1].kind in RATES, each.said[-1].at))
         return broken(
-            f"another {series.name} with other labels on {account.exchanged} of {account.labels} held-out rows",
+            f"a different {series.name} with other labels on {account.exchanged} of {account.labels} held-out rows",
             f"the same, {series.said[-1].value:g}, as all numbers are",
             series.where,
         )

@@ -12,7 +12,7 @@ OTHER = "4242"
 
 
 class OfTheSeed(Relation):
-    """With another seed among its arguments, the script trains exactly the same.
+    """With a different seed among its arguments, the script trains exactly as before.
 
     ## Why is this a bug?
     A seed that is an argument is there to be changed: to see by how much results vary, or to average over runs. Where
@@ -50,7 +50,7 @@ class OfTheSeed(Relation):
         if parting(tried.first, other) is not None:
             return HELD
         return broken(
-            "other weights or another order of the rows with another seed",
+            "different weights or a different order of the rows with a different seed",
             f"the same {len(other.journal.updates)} updates, bit for bit",
             tried.first.journal.updates[0].where,
             1,

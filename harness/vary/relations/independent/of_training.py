@@ -37,7 +37,7 @@ class OfTraining(Relation):
             return HELD
         series = max(scores.values(), key=lambda each: each.said[-1].at)
         return broken(
-            "another answer of a model that was never changed",
+            "a different result for a model that was never changed",
             f"the same {series.name}, {series.said[-1].value:g}, and the same outputs in all {len(said[0])} evaluated "
             "calls",
             series.where,

@@ -5,14 +5,14 @@ from harness.vary.differences import Run, as_share, parting, score, steady
 from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, lacks
 
 SHARE_OF_CHANCE = 0.8
-"""Of the labels that become others where a batch has all classes, those that must."""
+"""Share that must have changed of the labels that change by chance where a batch has all classes."""
 
 SHARE_LEFT = 0.9
-"""Of what a score is above that of the most frequent class, what must be left of it."""
+"""Share of a score's lead over the most frequent class from which on the lead counts as unchanged."""
 
 
 class OfTrainingLabels(Relation):
-    """A model that was trained on the labels of other rows scores nearly as well as with its own.
+    """A model that was trained on the labels of other rows scores nearly as well as one trained on the right labels.
 
     ## Why is this a bug?
     Labels of other rows teach nothing but how frequent each class is. A model that still scores well has its score from
@@ -37,7 +37,7 @@ class OfTrainingLabels(Relation):
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
         if not tried.trained:
-            return "no DataLoader is trained with"
+            return "no DataLoader is used for training"
         base = majority(tried)
         return base if isinstance(base, str) else cls.of_loaders(tried.trained)
 
@@ -61,6 +61,6 @@ class OfTrainingLabels(Relation):
             return HELD
         return broken(
             f"{after.name} near {base.share:.3g}, the share of the most frequent class, with labels of other rows",
-            f"{after.value:g}, beside {before.value:g} with its own",
+            f"{after.value:g}, against {before.value:g} with their own",
             after.where,
         )

@@ -177,7 +177,7 @@ def _numbers(lengths: Any) -> torch.Tensor:
 
 
 def _equal_neighbours(call: AlignmentLoss, lengths: torch.Tensor) -> torch.Tensor:
-    """Of each row, the targets that are the same as the one before: a blank must stand between."""
+    """Number of targets of each row that are the same as the one before: a blank must stand between."""
     targets = on_host(call.targets).cpu()
     if targets.dim() != 2 or len(targets) != len(lengths):
         return torch.zeros_like(lengths)

@@ -56,9 +56,9 @@ class Broadcast(Check):
         said = f"predictions of shape {tuple(fact.predictions)}"
         return Found(
             expected=f"predictions of the same shape as the labels, {tuple(fact.labels)}",
-            observed=f"{said}, which - broadcasts: every label is subtracted from each prediction"
+            observed=f"{said}, which the subtraction broadcasts: every label is subtracted from each prediction"
             if fact.sign == "-"
-            else f"{said}, which {fact.sign} broadcasts: each prediction is compared with every label",
+            else f"{said}, which the comparison {fact.sign} broadcasts: each prediction is compared with every label",
         )
 
 

@@ -14,7 +14,7 @@ NAMED = ("precision", "recall", "mse", "rmse", "mae")
 """What is taken for one another."""
 
 BATCHED = ("accuracy", "error rate", "precision", "recall", "f1", "rmse", "perplexity")
-"""Of what a mean of batches is off."""
+"""Metrics of which a mean of batches is off."""
 
 
 def _unless(fact: NumberReported, seen: bool = True) -> Verdict:

@@ -8,7 +8,7 @@ MIN_UPDATES = 2
 """Updates in which it must be so. By reasoning: in one of them it may be a coincidence."""
 
 MIN_OFF = 0.05
-"""By how much a gradient must differ from that of one process, as a share. By reasoning: less is within what another
+"""Share by which a gradient must differ from that of one process. By reasoning: less is within what another
 order of the rows makes of it."""
 
 

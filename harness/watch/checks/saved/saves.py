@@ -8,7 +8,7 @@ from harness.watch.facts.saved_models import EvaluatedSaved, SavesBegun, Trained
 from harness.watch.facts.saved_states import ModelSaves, StateSaved, Trained
 
 ADAPTED = "modules_to_save."
-"""In the names of what is trained whole beside an adapter, and belongs to it."""
+"""Part of the names of what is trained whole beside an adapter, and belongs to it."""
 
 
 class BeforeLastUpdates(Check):

@@ -268,5 +268,5 @@ class StateNotLoaded(Check):
 
 
 def _names(module: nn.Module) -> set[str]:
-    """Of its parameters and buffers."""
+    """Names of its parameters and buffers."""
     return {name for name, _ in (*module.named_parameters(), *module.named_buffers())}

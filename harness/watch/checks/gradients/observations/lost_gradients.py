@@ -27,11 +27,11 @@ class GradientsLost(Fact):
     entries: Sequence[Contribution]
     """The backward passes that they are of."""
     update: int = 1
-    """In which they were cleared."""
+    """Number of the update in which they were cleared."""
     partly: bool = False
     """Whether others, cleared with them, had been used."""
     optimizers: int = 1
-    """Of the loop."""
+    """Optimizers of the loop."""
 
     @property
     def lines(self) -> set[str | None]:
@@ -45,11 +45,11 @@ class GradientsLost(Fact):
 
 @dataclass(eq=False)
 class LossesOfOptimizer:
-    """Of one optimizer, since its latest step."""
+    """Gradients of one optimizer that were lost since its latest step."""
 
     waiting: Latest[GradientsLost] = field(default_factory=Latest)
     clipped: Latest[GradientsLost] = field(default_factory=Latest)
-    """Those whose norm was looked at before."""
+    """Lost gradients whose norm was looked at before."""
     alike: int = 0
     """Windows in a row that lost as many of the clipped ones."""
     as_many: int = 0
@@ -57,7 +57,7 @@ class LossesOfOptimizer:
 
 @dataclass
 class UnusedLine:
-    """Of a line that feeds no update."""
+    """Use of a line that feeds no update."""
 
     latest: int
     """The update that lost a pass of it."""

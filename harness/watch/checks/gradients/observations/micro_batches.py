@@ -50,7 +50,7 @@ MIN_WINDOWS = 2
 
 @dataclass
 class WindowCounts:
-    """Those of an optimizer that lie within a pass and are not its first."""
+    """Windows of an optimizer that lie within a pass and are not its first."""
 
     size: int
     number: int = 1
@@ -63,12 +63,12 @@ class MicroBatchesUsed(Fact):
     needs = "accumulation over batches of a DataLoader"
     in_windows = "first"
     shares: Sequence[float]
-    """By backward pass, the differentiated loss divided by the mean loss of its batch."""
+    """Share of each backward pass: the differentiated loss divided by the mean loss of its batch."""
     targets: Sequence[int] = ()
-    """By backward pass, how many targets that is the mean of; none where that is not known of all."""
+    """Number of targets of each backward pass over which that mean is; none where that is not known of all."""
     divided_by_hand: float = 1.0
-    """By what the gradients of each update are divided after the last of them. What is another number each time, as in
-    clipping by hand, or no one number for all gradients, is no such division."""
+    """Number by which the gradients of each update are divided after the last of them. What is another number each
+    time, as in clipping by hand, or no one number for all gradients, is no such division."""
 
 
 class SameRowsAdded(Fact):
@@ -89,7 +89,7 @@ class UncountedLossUsed(Fact):
 
     in_windows = "first"
     function: str
-    """Its name."""
+    """Name of the function."""
     micro_batches: int
     """For an update, as the Trainer was asked for."""
     undivided: bool
@@ -101,9 +101,9 @@ class FirstWindowOfPass(Fact):
 
     needs = "accumulation over batches of a DataLoader"
     size: int
-    """Its micro-batches."""
+    """Micro-batches of the window."""
     left_over: int = 0
-    """Those that the pass before had left over."""
+    """Micro-batches that the pass before had left over."""
     usual: int | None
     """Micro-batches of the other updates; None where they differ."""
 
@@ -117,13 +117,13 @@ class MicroBatches(Recogniser):
         """Micro-batches of an optimizer's updates, at most."""
         self._usual: WeakKeyDictionary[Optimizer, WindowCounts] = WeakKeyDictionary()
         self._quotients: WeakKeyDictionary[Optimizer, set[float | None]] = WeakKeyDictionary()
-        """By what the gradients of an optimizer's updates were divided by hand, each number once."""
+        """Optimizer to the numbers by which its updates' gradients were divided by hand, each once."""
         self._same_rows = 0
         """Updates that added up the same rows again and again."""
         self._asked = 1
         """Micro-batches for an update that the latest Trainer was asked for."""
         self._countless: Callable[..., Any] | None = None
-        """Its loss function of the user's own that never reads how many targets a window has."""
+        """Loss function of the user's own, given to that Trainer, that never reads how many targets a window has."""
         self._undivided = False
         """Whether the latest backward pass was of a mean that nobody divided."""
 
@@ -166,7 +166,7 @@ class MicroBatches(Recogniser):
                 self.tell(MicroBatchesUsed(shares=shares, targets=known, divided_by_hand=by_hand, where=latest))
 
     def _divided_by_hand(self, fact: GradientsUsed, rounding: float) -> float | None:
-        """By what each update divides its gradients by hand; None in the first one, where that can not be told yet.
+        """Number by which each update divides its gradients by hand; None in the first, where that cannot be told yet.
 
         A division by hand is one by the number of micro-batches, or by the same number in each update. Clipping by
         hand divides by another each time.

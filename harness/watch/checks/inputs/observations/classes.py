@@ -28,7 +28,7 @@ class LabelsOverTraining(Fact):
     classes: Collection[int] = ()
     """The labels that batches came with and losses were given, until two differed."""
     rows: int = 0
-    """With these."""
+    """Rows with these labels."""
 
 
 class ClassesDifferentiated(Fact):
@@ -74,7 +74,7 @@ class PreferencesGiven(Fact):
     """The column of scores."""
     rejected: str
     rows: int
-    """In which the two differ."""
+    """Rows in which the two differ."""
     lower: int = 0
     """Rows in which the chosen answer has the lower score."""
 
@@ -133,7 +133,7 @@ class OneOutputs(Recogniser):
 
     def begin(self) -> None:
         self._targets: set[float] = set()
-        """Of a regression, until three differ."""
+        """Targets of a regression, until three differ."""
         self._trained = 0
         self._largest: float | None = None
         """Output of a model with one, in the forwards without training since the latest metric."""

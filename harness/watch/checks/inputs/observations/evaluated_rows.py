@@ -114,7 +114,7 @@ def _padded(counts: torch.Tensor, size: int) -> torch.Tensor:
 
 @dataclass(eq=False)
 class Moments:
-    """Of the rows that a model was given between two updates, by column."""
+    """Moments by column of the rows that a model was given between two updates."""
 
     where: str | None
     total: torch.Tensor
@@ -132,7 +132,7 @@ class MomentsEvaluated(Fact):
     needs = "evaluation of columns of numbers"
     of_run = True
     inputs: Sequence[Moments]
-    """By model, and by what the rows are of."""
+    """Moments by model, and by what the rows are of."""
     update: int = 0
 
 
@@ -142,7 +142,7 @@ class EvaluatedMoments(Recogniser):
     def begin(self) -> None:
         self._rows = self.fact(TrainedRows)
         self._evaluated: dict[tuple[int, int], Moments] = {}
-        """By the model, and the pass or the tensor that the rows are of; since the latest update."""
+        """Moments since the latest update by the model, and by the pass or the tensor that the rows are of."""
         self._update = 0
         """The updates made by then."""
 

@@ -18,7 +18,7 @@ class RowsTrained(Fact):
     alike: int = 0
     """Batches so far, where all of their rows are the same; 0 where they are not, which is the last told."""
     largest: torch.Tensor | None = None
-    """Of what the model was given, where the rows are the same."""
+    """Largest tensor that the model was given, where the rows are the same."""
 
 
 class BatchTrained(Fact):

@@ -56,7 +56,7 @@ class InputEvaluated(Fact):
     needs = "evaluation of numbers that a model was trained on"
     of_run = True
     name: str
-    """Of the parameter of the model."""
+    """Name of the model's parameter."""
     trained: tuple[float, float] = 0.0, 0.0
     """The smallest and the largest root mean square of a row of training."""
     apart: Evaluated | None = None
@@ -68,7 +68,7 @@ class ColumnsEvaluated(Fact):
 
     of_run = True
     name: str
-    """Of the parameter of the model."""
+    """Name of the model's parameter."""
     columns: int
     far: int
     """Columns with a mean or a deviation far from those of training, which are standardised; 0 where they are not."""
@@ -127,9 +127,9 @@ class InputScales(Recogniser):
 
     def begin(self) -> None:
         self._columns = FirstByKey[Input, _Columns]()
-        """Of training, where there are two dimensions."""
+        """Columns of the training, where there are two dimensions."""
         self._apart: dict[Input, tuple[_Columns, str | None, int]] = {}
-        """Of evaluations; where, and after how many updates."""
+        """Columns of evaluations; where, and after how many updates."""
         self._trained = FirstByKey[Input, tuple[float, float]]()
         """The smallest and the largest root mean square of a row."""
         self._evaluated: dict[Input, Evaluated] = {}

@@ -13,7 +13,7 @@ from harness.watch.events import IGNORED, BackwardBegins, Fact, Forward, LossCal
 from harness.watch.facts.labels_given import generates
 from harness.watch.facts.next_tokens import NextTokens, TokenLoss
 from harness.watch.facts.tokens import Tokens, trailing
-from harness.watch.facts.twins import LanguageTwin, asking, differ
+from harness.watch.facts.twins import LanguageTwin, differ, probing
 
 MIN_IN_ROW = 2
 """Places of a row that are padding and count, from which on it is no end of the text that has the padding's id."""
@@ -36,7 +36,7 @@ class LeftPadded(Fact):
     needs = "language model with rows padded on the left"
     rows: int
     padded: int
-    """Of the rows."""
+    """Rows that are padded."""
     differs: bool = False
     """Whether a copy gives other logits, if positions begin at 0 with the text; where it is given none."""
 
@@ -122,7 +122,9 @@ class LeftPadding(Recogniser):
 
     def _ask(self, forward: Forward, mask: torch.Tensor, left: torch.Tensor) -> None:
         of_the_text = (mask.long().cumsum(-1) - 1).clamp(min=0)
-        with asking(self.monitor, f"whether padding on the left moves the positions of {type(forward.model).__name__}"):
+        with probing(
+            self.monitor, f"whether padding on the left moves the positions of {type(forward.model).__name__}"
+        ):
             twin = LanguageTwin(forward)
             others = differ(twin.said(), twin.said(position_ids=of_the_text)) & (mask != 0) & left[:, None]
             rows, padded, differs = len(left), int(left.sum()), bool(others.any())

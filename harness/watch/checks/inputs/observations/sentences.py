@@ -51,7 +51,7 @@ class Sentences(Recogniser):
         self._pair: tuple[str, str] | None = None
         """The columns of the latest dataset that has a known pair of them."""
         self._trained: dict[int, Counts] = {}
-        """By the model's number."""
+        """Counts by the model's number."""
         self._evaluated: dict[int, Counts] = {}
         self._given: dict[int, tuple[int | None, int]] = {}
         """Since the latest backward pass, by model: the number of the batch, and a hash of its first rows' ids."""

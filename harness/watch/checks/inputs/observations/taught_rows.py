@@ -29,12 +29,12 @@ class RowsWithoutLabel(Fact):
     without: int = 0
     """Rows without any label."""
     cut: int = 0
-    """Of these, the ones without padding."""
+    """Rows without any label that have no padding."""
     batches: int
     empty: int = 0
     """Batches without any label."""
     update: int | None = None
-    """Of the first row without a label."""
+    """Update of the first row without a label."""
 
 
 class PromptsTaught(Fact):
@@ -43,7 +43,7 @@ class PromptsTaught(Fact):
     needs = "language model whose prompts are left out of the loss"
     of_run = True
     rows: int
-    """With a label."""
+    """Rows with a label."""
     whole: int = 0
     """Rows that are taught whole."""
     prompts: int = 0
@@ -132,7 +132,7 @@ class EndOverTraining(Fact):
     is_padding: bool = False
     """Whether it is the tokenizer's padding, too."""
     update: int | None = None
-    """Of the first such text."""
+    """Update of the first such text."""
 
 
 @dataclass
@@ -150,7 +150,7 @@ class EndsOfTexts(Recogniser):
     def begin(self) -> None:
         self._tokens = self.fact(Tokens)
         self._ends: dict[int, _Ends] = {}
-        """By the token that ends texts."""
+        """Ends by the token that ends texts."""
         self._taught = False
         """Whether one of these tokens was the target of any place."""
 

@@ -23,13 +23,13 @@ class TurnsTaught(Fact):
     needs = "language model whose tokenizer has a chat template"
     of_run = True
     rows: int
-    """With turns."""
+    """Rows with turns."""
     nested: int = 0
     """Rows in which one turn begins right where another begins."""
     texts: int = 0
     """Rows with turns before their padding and the token that ends a text."""
     open: int = 0
-    """Of these, the ones that end right where a turn of the assistant begins."""
+    """Such rows that end right where a turn of the assistant begins."""
 
 
 class StartsTaught(Fact):
@@ -39,7 +39,7 @@ class StartsTaught(Fact):
     of_run = True
     start: str
     rows: int
-    """That were looked at."""
+    """Rows that were looked at."""
     begun: bool
     """Whether any of them has it."""
 

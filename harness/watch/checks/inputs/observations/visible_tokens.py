@@ -13,7 +13,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, logits_in
 from harness.watch.facts.next_tokens import TokenLoss, TokensTaught, by_place
 from harness.watch.facts.trained_models import all_equal
-from harness.watch.facts.twins import Refused, Twin, asking, differ, mapped, with_another
+from harness.watch.facts.twins import Refused, Twin, differ, mapped, probing, with_another
 from harness.watch.run.batches import tensors_in
 
 ASKED_PLACES = 4
@@ -52,7 +52,7 @@ class VisibleTokens(Recogniser):
 
     def _ask(self, taught: TokenLoss) -> None:
         target = None
-        with asking(self.monitor, f"whether {type(taught.forward.model).__name__} sees the tokens that it predicts"):
+        with probing(self.monitor, f"whether {type(taught.forward.model).__name__} sees the tokens that it predicts"):
             target = _sees_next(taught) if taught.ahead else _repeats(taught)
         called = taught.forward.where
         self.tell(TargetShown(ahead=taught.ahead, visible=target, called=called, where=taught.where))
@@ -181,7 +181,7 @@ class _Placeless:
     def __init__(self, model: nn.Module, tokens: torch.Tensor, time: int) -> None:
         rows, length = tokens.shape[1 - time], tokens.shape[time]
         self._lengths = {length, length - 1}
-        """That of the tokens, and of what goes in where the model divides them into that and its targets."""
+        """Length of the tokens, and of what goes in where the model divides them into that and its targets."""
         self._alls = {rows * each for each in self._lengths}
         self._seen: list[torch.Tensor] = []
         for module in model.modules():

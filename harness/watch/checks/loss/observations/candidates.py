@@ -19,9 +19,9 @@ class CandidatesScored(Fact):
 
     needs = "loss that picks one of several candidates in full precision"
     rows: int
-    """That were looked at so far."""
+    """Rows that were looked at so far."""
     twice: int
-    """Those of which another candidate had the score of the right one."""
+    """Rows in which another candidate had the score of the right one."""
     batches: int
 
 

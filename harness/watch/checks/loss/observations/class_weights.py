@@ -20,11 +20,11 @@ CLASS_WEIGHT_RTOL = 0.25
 all rows by less."""
 
 APART = 2.0
-"""By which factor the most and the least frequent class must differ, and a weight from that of its class. Half or
+"""Factor by which the most and the least frequent class must differ, and a weight from that of its class. Half or
 double of it changes verdicts (docs/detection.md)."""
 
 POWERS = (1.0, 0.5)
-"""Of the shares: weights are their inverses, or the inverses of their roots."""
+"""Powers of the shares: weights are their inverses, or the inverses of their roots."""
 
 
 class Weighted(Fact):
@@ -48,7 +48,7 @@ class Weighted(Fact):
         return self.weights / self.weights.mean()
 
     def unfitting(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """By power of the shares, the weights that fall as they rise, and those that rise with them, scaled alike.
+        """Weights that fall as the shares rise, and weights that rise with them, scaled alike, for each power.
 
         None where some power gives the weights, class by class, or the classes are about as frequent; and no power
         by which a weight is not far from its class's.

@@ -59,7 +59,7 @@ class TermReaches(Fact):
     needs = "sum of losses"
     in_windows = "first"
     tensors: int
-    """That it reaches."""
+    """Number of tensors that it reaches."""
     untrained: str | None = None
     """What it reaches, where that is parameters that no optimizer holds, and the other term reaches one that is."""
     times: int = 0
@@ -78,7 +78,7 @@ class LossTerms(Recogniser):
         self._noted = False
         """Whether any was noted since the backward pass before."""
         self._constants: dict[str | None, set[float]] = defaultdict(set)
-        """Of the parts without a gradient, by the lines that add them."""
+        """Values of the parts without a gradient, by the lines that add them."""
 
     def on_combined(self, event: Combined) -> None:
         if event.sign == "*" or event.value.grad_fn is None:
@@ -115,7 +115,7 @@ class LossTerms(Recogniser):
         self._root = None  # a node keeps what its graph reaches, and so the model
 
     def reaching(self) -> Iterator[tuple[str | None, list[list[torch.Tensor]]]]:
-        """Of each addition the line and what its terms reach, where both have a gradient."""
+        """Line of each addition and what its terms reach, where both have a gradient."""
         for each, node in self._additions():
             parts = [part for part, _ in node.next_functions]
             if each.turn <= ALWAYS_NOTED and len(parts) == 2 and None not in parts:

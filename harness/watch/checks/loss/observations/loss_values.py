@@ -61,7 +61,7 @@ class LossesOverBatches(Recogniser):
     def begin(self) -> None:
         self._loss = self.fact(DifferentiatedLoss)
         self._value: float | None = None
-        """Of the latest batch."""
+        """Value of the latest batch's loss."""
         self._batch: int | None = None
         self._batches = 0
         self._told: bool | None = None

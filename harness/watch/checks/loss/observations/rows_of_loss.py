@@ -29,7 +29,7 @@ class LabelsOfLoss(Fact):
     needs = "labels of classes in a batch of a DataLoader"
     in_windows = "first"
     rows: int
-    """Of the batch."""
+    """Rows of the batch."""
     given: int = 0
     """Labels that a loss function was given, at most; 0 where it is not known which rows of logits they met."""
     others: str | None = None
@@ -47,11 +47,11 @@ class GivenRows:
     own: torch.Tensor
     """Labels of the batch that the model was given, (rows,)."""
     others: list[torch.Tensor]
-    """Those of other batches of late."""
+    """Labels of other batches of late."""
     targets: list[torch.Tensor]
     """Labels that the calls were given, in their order."""
     places: list[torch.Tensor]
-    """Of each call, which rows of logits are which of the model's, (rows, rows of the model)."""
+    """Rows of logits of each call that are rows of the model's, (rows, rows of the model)."""
     alone: bool
     """Whether the last one's value is all that is differentiated, but for a factor."""
 

@@ -95,7 +95,7 @@ class WeightOfTerm(Fact):
     zeros: int = 0
     """Products with 0."""
     rounded: str | None = None
-    """Of a factor that was 0 in all products of a whole training, and in many: what makes it a whole number."""
+    """Function that makes a whole number of a factor that was 0 in all products of a whole training, and in many."""
 
 
 class TermWeights(Recogniser):

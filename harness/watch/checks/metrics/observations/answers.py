@@ -87,7 +87,7 @@ class Answers(Recogniser):
 
 
 def _are_of_model(values: torch.Tensor, pairing: Pairing) -> bool:
-    """Of a difference only the model's own output tells that it is an error: anything is subtracted."""
+    """Whether the values are a model's answers. Of a difference only its own output tells: anything is subtracted."""
     if pairing.sign != "-":
         return any(_are_predictions(values.reshape(-1), forward) for forward in pairing.forwards)
     said = [each.logits for each in pairing.forwards[-1:] if not each.gradients and each.logits is not None]

@@ -61,7 +61,7 @@ class BatchMeans(Fact):
     means: Sequence[float]
     """The mean loss of each batch."""
     targets: Sequence[int]
-    """In each batch."""
+    """Targets in each batch."""
     reported: bool = False
     """Whether the script holds the mean of the means, or what comes of it, and not the mean over all targets."""
 

@@ -98,7 +98,7 @@ class OtherRowsScored(Fact):
 
     of_run = True
     rows: int
-    """Of the evaluation."""
+    """Rows of the evaluation."""
     given: int
     """Fewer where no further call of the metric has the others, more where some of them come again."""
     gathered: bool = False
@@ -193,9 +193,9 @@ class ScoredRows(Recogniser):
 
     def begin(self) -> None:
         self._scores: ScoresGiven | None = None
-        """Of the latest evaluation."""
+        """Scores of the latest evaluation."""
         self._earlier: ScoresGiven | None = None
-        """Of the one before."""
+        """Scores of the evaluation before."""
 
     def on_computed(self, fact: Computed) -> None:
         if fact.of_several_processes:
@@ -224,7 +224,7 @@ class ScoredRows(Recogniser):
                 scores.part = scores.part or (computed.metric, given, computed.where)
 
     def _tell_part(self) -> None:
-        """By now it is known whether the other rows came in further calls."""
+        """Tell of a part now that it is known whether the other rows came in further calls."""
         if self._scores is not None and self._scores.part is not None:
             metric, given, where = self._scores.part
             if metric not in self._scores.in_parts:

@@ -56,7 +56,7 @@ class NumbersOfRanks(Recogniser):
     def begin(self) -> None:
         self._numbers = self.fact(ReportedNumbers)
         self._said: dict[tuple[str, str | None, int], list[tuple[Number, list[int]]]] = {}
-        """By name, line and place in it, the numbers, each with how many evaluations of each set of rows there were."""
+        """Numbers by name, line and place in it, each with how many evaluations of each set of rows there were."""
 
     def on_reported(self, event: Reported) -> None:
         if not launch.in_process_group() or not launch.is_main_process():
@@ -75,7 +75,7 @@ class NumbersOfRanks(Recogniser):
                 rounds.append((number, made))
 
     def summary(self) -> list[tuple[str | None, list[dict[str, Any]]]]:
-        """Of each set of rows where it is evaluated, and the evaluations, each as one part."""
+        """Evaluations of each set of rows, each as one part, and where it is evaluated."""
         return [(where, [_as_json(part) for part in parts]) for where, parts in self._numbers.totals()]
 
     def compare(self, summaries: Sequence[Sequence[tuple[str | None, list[dict[str, Any]]]]]) -> None:

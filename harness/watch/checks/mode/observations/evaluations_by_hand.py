@@ -72,7 +72,7 @@ class EvaluationsByHand(Recogniser):
         self._differentiates = False
         """Whether there was a backward pass: a script without one may do nothing but evaluate."""
         self._lines = FirstByKey[tuple[int, str | None, bool], ScoringLine](16)
-        """By the model's number, the place, and whether a graph was made."""
+        """Lines by the model's number, the place, and whether a graph was made."""
 
     def on_backward(self, event: Backward) -> None:
         self._differentiates = True

@@ -45,7 +45,7 @@ class UpdatedInEvalMode(Fact):
     model: str
     """The name of its class."""
     sensitive: int
-    """Its modules that behave otherwise in train mode."""
+    """Modules that behave otherwise in train mode."""
     validates: bool
     """Whether it is trained over one DataLoader in train mode, and over this one in eval mode."""
 
@@ -57,7 +57,7 @@ class FrozenNorms(Fact):
     in_windows = "first"
     frozen: int
     drifting: int = 0
-    """Those that are in train mode, and take each batch into their running statistics."""
+    """Frozen ones that are in train mode, and take each batch into their running statistics."""
     updates: int = 0
     """Such passes in a row in which some did, and no step changed their weights."""
 
@@ -70,11 +70,11 @@ class TeacherAnswered(Fact):
     teacher: str
     """The name of its class."""
     norms: int = 0
-    """Its batch normalisations in train mode."""
+    """Batch normalisations of the teacher in train mode."""
     dropouts: int = 0
-    """Its other modules in train mode that behave otherwise then."""
+    """Other modules of the teacher in train mode that behave otherwise then."""
     updates: int = 0
-    """In which it was in train mode, so far."""
+    """Updates in which it was in train mode, so far."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class FrozenNormModes(Recogniser):
     def begin(self) -> None:
         self._updates = 0
         self._passes: Counter[int] = Counter()
-        """Of each model, by its number."""
+        """Model number to the backward passes through it."""
         self._began: dict[int, torch.Tensor] = {}
         """Their weights at the first of these updates: those of a copy that follows another network change, and of one
         that is frozen for the step of another alone."""
@@ -187,7 +187,7 @@ class Teachers(Recogniser):
         self._answers: list[_Answer] = []
         """Since the latest backward pass."""
         self._updates: Counter[int] = Counter()
-        """In which a teacher was in train mode, by its number."""
+        """Teacher's number to the updates in which it was in train mode."""
 
     def on_forward(self, event: Forward) -> None:
         if event.logits is not None and event.at.sampled:

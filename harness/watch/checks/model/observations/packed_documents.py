@@ -9,7 +9,7 @@ from torch import nn
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward
-from harness.watch.facts.twins import LanguageTwin, asking, differ
+from harness.watch.facts.twins import LanguageTwin, differ, probing
 
 
 class DocumentsPacked(Fact):
@@ -17,7 +17,7 @@ class DocumentsPacked(Fact):
 
     needs = "rows of several documents with position ids of their own"
     place: int
-    """Of the first token of the second document."""
+    """Place of the first token of the second document."""
     they_see: bool
     """Whether the logits of the second changed."""
     masked: bool = False
@@ -47,7 +47,7 @@ class PackedDocuments(Recogniser):
         first_document = ids[row, :place]
         varies = bool((first_document != first_document[0]).any())
         others[row, :place] = first_document.roll(1) if varies else ids[row, place]
-        with asking(self.monitor, f"whether packed documents see each other in {type(forward.model).__name__}"):
+        with probing(self.monitor, f"whether packed documents see each other in {type(forward.model).__name__}"):
             twin = LanguageTwin(forward)
             before, again, after = twin.said(), twin.said(), twin.said(input_ids=others)
             if not bool(differ(before, again).any()):

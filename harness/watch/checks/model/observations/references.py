@@ -23,7 +23,7 @@ class ReferenceGiven(Fact):
 
     needs = "trainer with a reference model"
     tensors: int
-    """Of the policy."""
+    """Tensors of the policy."""
     others: Sequence[str] = ()
     """The names of those that differ from the reference's."""
 

@@ -17,7 +17,7 @@ from harness.torch_objects import is_dense
 from harness.watch.bus import Recogniser
 from harness.watch.checks.model.observations.row_dimension import RowDimension
 from harness.watch.events import BackwardBegins, End, Fact, Forward, positional
-from harness.watch.facts.twins import Refused, Twin, asking, detached
+from harness.watch.facts.twins import Refused, Twin, detached, probing
 from harness.watch.run.batches import tensors_in
 
 REPLAYED_ROWS = 3
@@ -93,7 +93,7 @@ class Replayed(Fact):
     of_run = True
     replay: EvaluationReplay = EvaluationReplay()
     compared: Collection[str] = ()
-    """With what it was called whose logits could be compared."""
+    """Ways of calling it that gave logits that could be compared."""
 
 
 class DropoutInEvalMode(Fact):
@@ -134,7 +134,7 @@ class EvaluationReplays(Recogniser):
         whole = event.batch is not None or (rows is not None and rows > 2)
         self._tries[model] = TRIES if whole else tries + 1
         name = type(model).__name__
-        with asking(self.monitor, f"whether {name} gives the same logits again"):
+        with probing(self.monitor, f"whether {name} gives the same logits again"):
             try:
                 asked = _Asked(Twin(model), event, event.logits, rows)
             except Refused:
@@ -245,9 +245,9 @@ class _Asked:
         self.args, self.kwargs = detached(event.args), dict(detached(event.kwargs))
         self.precise = all(p.element_size() >= 4 for p in self.model.parameters())
         self.called: set[str] = set()
-        """With what it could be called."""
+        """Ways in which it could be called."""
         self.compared: set[str] = set()
-        """Of that, what gave logits that could be compared."""
+        """Ways that gave logits that could be compared."""
         self.refused: dict[str, str] = {}
         """What it raised, by what it was called with."""
 

@@ -50,7 +50,7 @@ class RowDimension(Recogniser):
 
     def begin(self) -> None:
         self._known: WeakKeyDictionary[nn.Module, tuple[int, bool]] = WeakKeyDictionary()
-        """By the model, how many dimensions its rows' tensor has with theirs, and whether it is of floats."""
+        """Model to the number of dimensions of its rows' tensor, rows included, and whether it is of floats."""
         self._orders: WeakKeyDictionary[nn.Module, _Order] = WeakKeyDictionary()
 
     def count(self, event: Forward) -> int | None:

@@ -13,7 +13,7 @@ from torch import nn
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward
-from harness.watch.facts.twins import Twin, asking, detached
+from harness.watch.facts.twins import Twin, detached, probing
 from harness.watch.run.batches import tensors_in
 
 
@@ -27,7 +27,7 @@ class StacksCalled(Fact):
     stack: str = ""
     """The list's name, behind the model's class."""
     places: Sequence[str] = ()
-    """Those that hold one and the same module, each of whose calls works on what came of the one before."""
+    """Places that hold one and the same module, each of whose calls works on what came of the one before."""
     layer: str = ""
     """The class of that module."""
 
@@ -43,7 +43,7 @@ class Shared:
 
     @property
     def name(self) -> str:
-        """Its first one in the model."""
+        """Name of its first place in the model."""
         return f"{self.container}.{self.places[0]}" if self.container else self.places[0]
 
 
@@ -90,9 +90,9 @@ class Stacks(Recogniser):
             self.tell(StacksCalled(stack=stack, places=each.places, layer=layer, where=event.where))
 
     def _in_a_chain(self, shared: list[Shared], model: nn.Module, event: Forward) -> list[Shared]:
-        """Those whose calls follow on one another, by a copy of the model that is given the same rows again."""
+        """Shared layers whose calls follow on one another, by a copy of the model that is given the same rows again."""
         unknown = f"whether the shared layers of {type(model).__name__} work one after the other"
-        with asking(self.monitor, unknown, gradients=True):
+        with probing(self.monitor, unknown, gradients=True):
             twin = Twin(model, as_it_trains=True)
             calls = [_ModuleCalls() for _ in shared]
             for each, of in zip(shared, calls, strict=True):

@@ -100,7 +100,7 @@ class Setting:
     name: str
     asked: float
     has: Sequence[Any]
-    """By group."""
+    """Value in each group of the optimizer."""
     where: str | None = None
     """The line that says it; None where that is not known."""
 
@@ -122,7 +122,7 @@ class Made:
     """The user's lines that led to its making."""
     held: list[ref[torch.Tensor]]
     defaults: dict[str, Any]
-    """Its class, and the defaults that are plain values."""
+    """Defaults that are plain values, and the optimizer's class."""
     dataset: Callable[[], Any]
     """A weak reference to what its first batch came from; gives None where that is not known."""
     updates: int = 0
@@ -206,7 +206,7 @@ class OptimizerSteps(Recogniser):
             self._tell_of_unused()
 
     def _tell_of_unused(self) -> None:
-        """Of each optimizer that takes part in the loop and makes no step, while others do."""
+        """Tell of each optimizer that takes part in the loop and makes no step, while others do."""
         seen = self._parameters
         updated = {each for held in seen.optimizers if held.stepped for each in held.all}
         for held in seen.optimizers:
@@ -253,7 +253,7 @@ class OptimizersMade(Recogniser):
             made.count(event.batch)
 
     def _compare(self, event: Step) -> None:
-        """With the optimizers that were made at the same line before."""
+        """Compare an optimizer with those that were made at the same line before."""
         optimizer, seen = event.optimizer, self.monitor.optimizers[event.optimizer]
         if seen.stack is None:
             return

@@ -54,9 +54,9 @@ class NewHeads(Recogniser):
         self._loaded: WeakKeyDictionary[nn.Module, dict[str, int]] = WeakKeyDictionary()
         """The identities of the parameters that modules had when they were loaded, or trained for the first time."""
         self._trained: WeakSet[nn.Module] = WeakSet()
-        """Those of them that were not loaded."""
+        """Trained modules that were not loaded."""
         self._within: WeakKeyDictionary[nn.Module, list[_Head]] = WeakKeyDictionary()
-        """Those that a model has that is trained, be it within what an adapter put around it."""
+        """New heads of each model that is trained, be it within what an adapter put around it."""
 
     def on_from_pretrained(self, event: FromPretrained) -> None:
         tensors = lacking(event.model, event.info)

@@ -23,7 +23,7 @@ class NewTokens(Fact):
     given: int = 0
     """Places of the model's inputs with a new token."""
     taught: int = 0
-    """Those of its targets."""
+    """Places of the model's targets with a new token."""
     places: int = 0
     """All places with a target."""
     trained: bool = False

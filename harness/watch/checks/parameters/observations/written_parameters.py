@@ -76,7 +76,7 @@ class SetBack:
     where: str | None
     update: int
     steps: int
-    """Of the optimizer, up to now."""
+    """Steps of the optimizer, up to now."""
     since: torch.Tensor
     """Steps since the latest that found it so: a tensor, so that no step waits for a device."""
 
@@ -104,7 +104,7 @@ class WrittenParameters(Recogniser):
     def begin(self) -> None:
         self._parameters = self.fact(Parameters)
         self._of_models: WeakKeyDictionary[nn.Module, WithCopies] = WeakKeyDictionary()
-        """Of each model that is trained a few frozen tensors."""
+        """A few frozen tensors of each model that is trained."""
         self._of_step: WithCopies = []
         """Frozen tensors of the optimizer that steps which still have a gradient."""
         self._backward_passes = 0

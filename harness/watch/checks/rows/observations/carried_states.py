@@ -12,7 +12,7 @@ from torch.utils.data import RandomSampler
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, Fact, Forward
 from harness.watch.facts.samplers import row_sampler
-from harness.watch.facts.twins import Twin, asking, with_another
+from harness.watch.facts.twins import Twin, probing, with_another
 from harness.watch.host import on_host
 from harness.watch.monitor import ALWAYS_SAMPLED
 from harness.watch.run.batches import content_digest, tensors_in
@@ -36,7 +36,7 @@ class CarriedStates(Recogniser):
         self._backward = 0
         """The latest backward pass of batches that are kept after their pass."""
         self._before: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], set[bytes], set[bytes]]] = WeakKeyDictionary()
-        """Of each model's latest forward: the batch that it was of, what it said, and what the model kept."""
+        """Batch of each model's latest forward, what it said, and what the model kept."""
 
     def on_backward(self, event: Backward) -> None:
         if event.batch is not None and event.batch.of.over:
@@ -80,7 +80,9 @@ class CarriedStates(Recogniser):
         dims = [dim for dim, length in enumerate(state.shape) if length == rows]
         if not dims:
             return False
-        with asking(self.monitor, f"whether the state that {type(event.model).__name__} is given concerns single rows"):
+        with probing(
+            self.monitor, f"whether the state that {type(event.model).__name__} is given concerns single rows"
+        ):
             twin = Twin(event.model)
             before = twin.logits(*with_another(event, state, state))
             others = (twin.logits(*with_another(event, state, _with_another_first(state, dim))) for dim in dims)

@@ -53,7 +53,7 @@ class RowsEvaluated(Fact):
     of_run = True
     rows: int
     trained: int = 0
-    """Those that are training rows, where this is an evaluation of its own and not a look at what was trained on."""
+    """Training rows among them, where this is an evaluation of its own and not a look at what was trained on."""
     carried: bool = False
     """Whether they were training rows of another split: the model goes on from one split to the next."""
     by_content: bool = False
@@ -66,7 +66,7 @@ class _Asked:
 
     rows: frozenset[int]
     parts: Sequence[Sequence[int]]
-    """By call."""
+    """Rows of each call."""
     first: Evaluation
     rounds: set[int]
     """Updates that had been made: the first two, and the latest."""
@@ -123,9 +123,9 @@ class EvaluationRepeated(Fact):
     needs = "second pass over the same labelled rows"
     of_run = True
     rows: int = 0
-    """Those of its first batch."""
+    """Rows of its first batch."""
     changed: int = 0
-    """Those of them that came otherwise than in the first pass."""
+    """Rows of that batch that came otherwise than in the first pass."""
     shares_dataset: bool = False
     """Whether the training goes through the same dataset."""
     moved: bool = False
@@ -141,7 +141,7 @@ class RowsOfEvaluations(Recogniser):
         """Passes that said how good a model is; those that only read its outputs are no evaluation."""
         self._trained = self.fact(TrainedRows)
         self._asked = FirstByKey[tuple[int, str | None], _Asked]()
-        """By the model's number and the line that calls it."""
+        """Questions by the model's number and the line that calls it."""
         self._updates_at_end: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
         self._dropping = First[tuple[Any, EvaluationOver]](16)  # each keeps its loader alive
         """The first evaluations over loaders that leave rows out, with these."""
@@ -244,7 +244,7 @@ class RowsOfEvaluations(Recogniser):
             self._tell_of_known_again()
 
     def _tell_of_known_again(self) -> None:
-        """Of rows that are told apart by what the model was given: some of them were trained on, and not all.
+        """Tell of rows, told apart by what the model was given, of which some were trained on, and not all.
 
         Where all were, or all that were trained on are among them, it may be meant: a training accuracy, or one of the
         whole dataset.
@@ -282,7 +282,7 @@ class EvaluationsRepeated(Recogniser):
     def begin(self) -> None:
         self._passes = self.fact(Passes)
         self._first: WeakKeyDictionary[Any, tuple[Any, list[bytes], list[int]]] = WeakKeyDictionary()
-        """By loader, the first batch: its indices, the rows that the dataset gave, and their classes."""
+        """Loader to its first batch: its indices, the rows that the dataset gave, and their classes."""
         self._changed: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         """Loaders whose second pass began with the same rows, of the same classes: how many had changed."""
         self._values: WeakKeyDictionary[Any, list[torch.Tensor | None]] = WeakKeyDictionary()
@@ -336,9 +336,9 @@ class _Rows:
     dataset: Any
     """The part of it that the sampler chooses."""
     base: tuple[int, frozenset[int] | None]
-    """As :func:`harness.watch.facts.datasets.base` has them."""
+    """Dataset and rows, as :func:`harness.watch.facts.datasets.base` has them."""
     drawn: set[int]
-    """Of a sampler of which nobody knows what it chooses among: places in the dataset that it drew."""
+    """Places in the dataset that a sampler drew, where nobody knows what it chooses among."""
     seen: Counter[bytes]
 
     def is_apart_from(self, other: _Rows) -> bool:

@@ -31,7 +31,7 @@ class LabelsBesideSamples(Fact):
     needs = "labels that the dataset gives with its rows"
     rows: int
     swapped: int = 0
-    """Those with the label of another row of the batch, where it has the labels of the samples in another order."""
+    """Rows with the label of another row of the batch, where it has the labels of the samples in another order."""
 
 
 class LabelsBesideTexts(Fact):
@@ -39,7 +39,7 @@ class LabelsBesideTexts(Fact):
 
     rows: int
     wrong: int
-    """Those with another label than most with their text's label have."""
+    """Rows with another label than most with their text's label have."""
 
 
 class CollatedByWorkers(Fact):
@@ -55,7 +55,7 @@ class LabelsOfRows(Recogniser):
         """Batches that were compared with their samples."""
         self._by_workers = False
         self._seen: WeakKeyDictionary[Any, Counter[tuple[int, int]]] = WeakKeyDictionary()
-        """Of each loader: how often a text of one label came with another."""
+        """Loader to how often a text of one label came with another."""
 
     def on_batch(self, event: Batch) -> None:
         self._by_workers |= event.of.loader.num_workers > 0
@@ -156,7 +156,7 @@ def _key_of_texts(texts: frozenset[str]) -> bytes:
 
 
 def _labelled_texts(samples: Any, texts: list[frozenset[str]]) -> list[tuple[bytes, int]] | None:
-    """As :func:`_pairs`, of samples whose texts the collate function tokenizes."""
+    """Pairs as :func:`_pairs` makes them, of samples whose texts the collate function tokenizes."""
     found = []
     for sample in samples if isinstance(samples, (list, tuple)) else ():
         if isinstance(sample, Mapping):

@@ -75,7 +75,7 @@ class BatchesKept:
     where: str | None
     update: int
     places: dict[Hashable, int] = field(default_factory=dict)
-    """Of what the model was given, in the order in which it first came."""
+    """Places of what the model was given, in the order in which it first came."""
     latest: int = 0
     """The place of the latest that came again."""
     again: int = 0
@@ -107,7 +107,7 @@ class Stepped:
     """The optimizers that stepped in a pass."""
 
     first: WeakSet[Optimizer] = field(default_factory=WeakSet)
-    """Those that made their first step in it."""
+    """Optimizers that made their first step in it."""
     again: bool = False
     """Whether any other stepped."""
 
@@ -124,7 +124,7 @@ class RowOrders(Recogniser):
         self._latest: torch.Tensor | None = None
         """The permutation that was drawn since the latest batch."""
         self._drawn: WeakKeyDictionary[Pass, torch.Tensor] = WeakKeyDictionary()
-        """By pass, the one that was drawn before its first batch."""
+        """Pass to the permutation that was drawn before its first batch."""
 
     def on_drawn(self, event: Drawn) -> None:
         self._latest = event.permutation if MIN_ROWS <= len(event.permutation) <= MOST_ROWS else None
@@ -186,7 +186,7 @@ class Permutations(Recogniser):
 
     def begin(self) -> None:
         self._latest: dict[str, tuple[torch.Tensor, int, int]] = {}
-        """By the line: the permutation, how often it came in a row, and the updates made when it came last."""
+        """Line to its permutation, how often that came in a row, and the updates made when it came last."""
 
     def on_optimizer_made(self, event: OptimizerMade) -> None:
         self._latest.clear()

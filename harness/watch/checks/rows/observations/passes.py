@@ -77,11 +77,11 @@ class PassesOver(Fact):
 
     needs = "training over a DataLoader"
     training: Sequence[Alike] = ()
-    """Those that trained, in the order in which the first of each kind ended."""
+    """Passes that trained, in the order in which the first of each kind ended."""
     evaluating: Sequence[Alike] = ()
-    """Those in which a model was called and nothing was trained."""
+    """Passes in which a model was called and nothing was trained."""
     begun_anew: BegunAnew | None = None
-    """Those that were left after one batch, where most of those that trained were."""
+    """Passes that were left after one batch, where most of those that trained were."""
     left_early: Pass | None = None
     """The first epoch, where there are three or more and each is left after the same part of its batches."""
     drawn_anew: bool = False
@@ -196,7 +196,7 @@ class Passes(Recogniser):
         return [each for each in self._kinds.values() if each.first.trains]
 
     def evaluating(self) -> list[Alike]:
-        """Those in which a model was called and nothing was trained."""
+        """Passes in which a model was called and nothing was trained."""
         return [each for each in self._kinds.values() if not each.first.trains and each.first.forwards]
 
     def _begun_anew(self) -> BegunAnew | None:

@@ -18,7 +18,8 @@ HELD_OUT = re.compile(r"(^|_)(test|val|valid|validation|dev|heldout|holdout|held
 """Names of what is not to be trained on."""
 
 FRAMES, DEPTH, MOST_VARIABLES = 4, 2, 2000
-"""Of the user's functions in whose variables a name is looked for, how deep in their attributes, and how many."""
+"""Number of the user's functions in whose variables a name is looked for, how deep in their attributes, and how many
+variables."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class RowsGivenAgain(Fact):
     again: int
     """Rows so far that came from the memory that they came from before."""
     changed: int = 0
-    """Those that it holds otherwise by now, though nobody wrote them between the passes."""
+    """Rows that this memory holds otherwise by now, though nobody wrote them between the passes."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class RowsGiven(Recogniser):
 
     def begin(self) -> None:
         self._kept: WeakKeyDictionary[Any, dict[int, RowKept]] = WeakKeyDictionary()
-        """By loader, some rows of its first pass."""
+        """Some rows of each loader's first pass."""
         self._changed = self._again = 0
 
     def on_pass_begins(self, event: PassBegins) -> None:

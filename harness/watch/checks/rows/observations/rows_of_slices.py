@@ -42,9 +42,9 @@ class SlicesTrained(Fact):
     needs = "batches that are slices of one tensor"
     of_run = True
     rows: int
-    """Of the tensor."""
+    """Rows of the tensor."""
     left: int = 0
-    """Those at its end that were never trained on, where all before them were, and that were not held out."""
+    """Rows at its end that were never trained on, where all before them were, and that were not held out."""
     epochs: int = 0
     """Times that the first row was trained on."""
     longest: int = 0
@@ -71,7 +71,7 @@ class HeldOutRows(Fact):
     """What the script calls them, where most of them were trained on."""
     rows: int = 0
     both: int = 0
-    """Those of them that were in the loss."""
+    """Number of these rows that were in the loss."""
     trained: int = 0
     """All rows that were in the loss."""
 
@@ -94,7 +94,7 @@ class SlicesOfTensors(Recogniser):
     def begin(self) -> None:
         self._rows = self.fact(RowsByHand)
         self._visited: dict[tuple[int, int], _Visited] = {}
-        """By the model and the tensor."""
+        """Rows visited by the model and the tensor."""
         self._evaluated: dict[int, torch.Tensor] = {}
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
@@ -143,7 +143,7 @@ class LabelsOfSlices(Recogniser):
     def begin(self) -> None:
         self._rows = self.fact(RowsByHand)
         self._places: tuple[ref[torch.Tensor], dict[int, int]] | None = None
-        """Of the tensor that batches are rows of, where each row lies."""
+        """Tensor that batches are rows of, and where each row lies."""
         self._in_a_row = 0
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
@@ -198,9 +198,9 @@ class _Named:
     where: str | None
     """Where it scores."""
     rows: dict[str, list[int]] = field(default_factory=dict)
-    """By name, the identities of the first rows of what holds rows."""
+    """Name to the identities of the first rows of what holds rows."""
     places: dict[str, int] = field(default_factory=dict)
-    """By name, how many rows a mask or a list of their numbers chooses."""
+    """Name to the number of rows that a mask or a list of their numbers chooses."""
 
     def name_of(self, evaluated: Collection[int]) -> str | None:
         """What the script calls the rows that were evaluated; None where no name is theirs."""
@@ -216,9 +216,9 @@ class RowsHeldOut(Recogniser):
     def begin(self) -> None:
         self._rows, self._trained = self.fact(RowsByHand), self.fact(TrainedRows)
         self._updates: dict[str, int] = {}
-        """In which rows of a mask had a gradient, by its name."""
+        """Name of a mask to the updates in which its rows had a gradient."""
         self._named = FirstByKey[int, _Named]()
-        """By the model's number, of the evaluation that is not over."""
+        """Model number to the names in the evaluation that is not over."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if event.batch is not None or event.inside_step or not event.at.sampled:

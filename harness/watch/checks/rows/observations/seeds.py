@@ -31,7 +31,7 @@ class Seeds(Recogniser):
         self._at_batch: torch.Tensor | None = None
         """The state when the batch at hand was given, where that seed is still in force."""
         self._used = LatestByKey[int, int](MOST)
-        """By the seed, the update before which it was first given."""
+        """Seed to the update before which it was first given."""
         self._times = 0
 
     def on_optimizer_made(self, event: OptimizerMade) -> None:

@@ -60,7 +60,7 @@ class Shuffles(Recogniser):
 
     def _read(self, body: list[ast.stmt], shuffling: set[str], file: str) -> None:
         drawn: dict[str, int] = {}
-        """Of each name, the statement that gave it a permutation."""
+        """Name to the statement that gave it a permutation."""
         shuffled: list[tuple[int, str, object]] = []
         """The number of a statement, what it shuffles, and by which permutation."""
         for number, statement in enumerate(body):

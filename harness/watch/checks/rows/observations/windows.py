@@ -34,7 +34,7 @@ class WindowsSplit(Fact):
     rows: int
     """Windows that were evaluated."""
     overlapping: int
-    """Those whose neighbour, a step before or behind, was trained on."""
+    """Windows whose neighbour, a step before or behind, was trained on."""
     length: int
     """Steps of a window."""
 
@@ -45,7 +45,7 @@ class Windows(Recogniser):
     def begin(self) -> None:
         self._passes = self.fact(Passes)
         self._kept = FirstByKey[int, dict[int, torch.Tensor]](8)
-        """By the id of a dataset that parts are taken of, and the place in it, some of its rows."""
+        """Id of a dataset that parts are taken of, and the place in it, to some of its rows."""
 
     def on_batch(self, event: Batch) -> None:
         of, indices = event.of, event.indices

@@ -21,7 +21,7 @@ LARGER = ("accuracy", "f1", "precision", "recall", "mcc", "r2")
 """Kinds of numbers that are better when they are larger."""
 
 SMALLER = ("loss", "error rate", "perplexity", "mse", "rmse", "mae")
-"""Those that are better when they are smaller."""
+"""Kinds of numbers that are better when they are smaller."""
 
 MIN_REPORTED_EVALUATIONS = 4
 """Evaluations that must be known of a number that is only reported. By reasoning: whether a state is kept after each of
@@ -33,7 +33,8 @@ class StatesKept(Fact):
 
     needs = "state kept after one of several evaluations"
     by: str | None = None
-    """By which result so far, where that is a bad one and no good result explains it: "the largest loss"."""
+    """Result by which states are kept so far, where that is a bad one and no good result explains it: "the largest
+    loss"."""
 
 
 class ResultSeries(NamedTuple):
@@ -43,7 +44,7 @@ class ResultSeries(NamedTuple):
     larger: bool
     """Whether it is better then."""
     values: Mapping[int, tuple[float, float]]
-    """By the number of updates made, with how far it may be off."""
+    """Number of updates made to the result, and how far it may be off."""
     reported: bool = False
     """Whether the script says it, and it is not computed here from what the model says."""
 
@@ -69,7 +70,7 @@ class KeptStates(Recogniser):
         self._kept: dict[int, str | None] = {}
         """After how many updates the state was asked for, and where: those with an evaluation, and the latest."""
         self._in_memory: dict[int, int] = {}
-        """By the number of updates, how often a state was asked for and not saved to a file that is not called the
+        """Number of updates made to how often a state was asked for and not saved to a file that is not called the
         best."""
         self._untrained: Latest[tuple[weakref.ref[nn.Module], int, str | None]] = Latest()
         """The same of models that were evaluated, but not trained yet, as one that is built anew to go on from a

@@ -45,21 +45,21 @@ class Resumes(Recogniser):
         self._ledger = self.fact(SchedulerLedger)
         self._trained = self.fact(TrainedModels)
         self._before_training: WeakSet[nn.Module] = WeakSet()
-        """Of the following, those that had not been trained by then."""
+        """Models with a loaded state that had not been trained by then."""
         self._models: WeakSet[nn.Module] = WeakSet()
-        """Those that a state was loaded into."""
+        """Models that a state was loaded into."""
         self._optimizers: WeakKeyDictionary[Optimizer, float] = WeakKeyDictionary()
         """Updates that each had made in the state that was loaded into it."""
         self._loaded: WeakSet[Optimizer] = WeakSet()
-        """Those that a state was loaded into; that of plain SGD has no moments."""
+        """Optimizers that a state was loaded into; that of plain SGD has no moments."""
         self._schedulers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         """Steps that each had made."""
         self._with_new_weights: WeakSet[nn.Module] = WeakSet()
-        """Those whose checkpoint does not have all of their weights: it is none that was saved of them."""
+        """Models whose checkpoint does not have all of their weights: it is none that was saved of them."""
         self._begun_anew: list[tuple[SchedulerSeen, str, str | None, int]] = []
         """Schedulers at 0 of an optimizer that was resumed: what was observed, where, and in which update."""
         self._read: dict[str, _OptimizerSaved] = {}
-        """By file, the optimizer whose state was read from it."""
+        """File to the optimizer whose state was read from it."""
         self._saved: set[str] = set()
         """Files that the state of an optimizer was written to since the latest was read."""
         self._without_state: list[tuple[str, _OptimizerSaved, str | None, int]] = []

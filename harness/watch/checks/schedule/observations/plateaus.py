@@ -40,9 +40,9 @@ class Plateaus(Recogniser):
     def begin(self) -> None:
         self._evaluations = self.fact(Evaluations)
         self._known: WeakKeyDictionary[object, set[float]] = WeakKeyDictionary()
-        """Of each scheduler, the values that were of the wrong kind for its mode."""
+        """Scheduler to the values that were of the wrong kind for its mode."""
         self._agreed: list[tuple[int, int]] = []
-        """Of the comparisons of what the model says since the latest update: how many agree, and of how many."""
+        """Comparisons of what the model says since the latest update: how many agree, and of how many."""
         self._agreed_at = -1
 
     def on_scored(self, event: Scored) -> None:

@@ -27,7 +27,7 @@ class TrainerBegins(Fact):
     goes_on: bool
     """Whether it trains the tensors that the other has left, on the same rows, and nothing shows a later stage."""
     updates_before: int
-    """Those that the other made."""
+    """Updates that the other made."""
 
 
 @dataclass
@@ -36,11 +36,11 @@ class TrainersTraining:
 
     trainer: ref[Any]
     kinds: tuple[type, type]
-    """Of the Trainer, and of its collator."""
+    """Classes of the Trainer and of its collator."""
     held: list[ref[torch.Tensor]]
     dataset: ref[Any]
     rows: tuple[int, frozenset[int] | None]
-    """As :func:`harness.watch.facts.datasets.base` has them."""
+    """Dataset and rows, as :func:`harness.watch.facts.datasets.base` has them."""
     lr: float
     updates: int = 0
     left: tuple[torch.Tensor, ...] = ()
@@ -54,7 +54,7 @@ class TrainersInARow(Recogniser):
         self._made: WeakSet[Any] = WeakSet()
         """Trainers that have not trained yet."""
         self._where: dict[int, str | None] = {}
-        """By id, where each of them was made."""
+        """Id of each of these Trainers to where it was made."""
         self._before: TrainersTraining | None = None
         """The latest training of a Trainer."""
         self._now: tuple[ref[Optimizer], TrainersTraining] | None = None
