@@ -3,4 +3,4 @@
 Importing this package imports neither torch nor transformers; ``harness.run`` does the work.
 """
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"

@@ -21,6 +21,7 @@ class NewestNotUsed(Loss):
     is reported.
     """
 
+    since = "0.4.0"
     explains = ("resume::epoch-repeated",)
 
     @classmethod

@@ -21,6 +21,7 @@ class SplitLost(Loss):
     evaluated are trained with as it is, nothing is reported.
     """
 
+    since = "0.4.0"
     explains = (
         "resume::data-order-lost",
         "resume::rows-repeated",

@@ -14,6 +14,10 @@ MOST_CANDIDATES = 8 * MOST
 """Candidates of a row that are compared: of many thousands some have nearly the same score by chance."""
 
 
+NEARLY_WHOLE = 0.01
+"""How far a number of steps may be from a whole one: that of scores on no grid is so for one value in fifty."""
+
+
 class CandidatesScored(Fact):
     """A backward pass has ended of a loss that picks one of several candidates. ``where`` the loss is computed."""
 
@@ -23,6 +27,15 @@ class CandidatesScored(Fact):
     twice: int
     """Rows in which another candidate had the score of the right one."""
     batches: int
+
+
+def _on_a_grid(scores: torch.Tensor) -> bool:
+    """Whether the scores are whole multiples of one step, as those of a quantised model are."""
+    values = scores.unique()
+    if len(values) < 3:
+        return True
+    steps = (values - values[0]) / values.diff().amin()
+    return bool((steps - steps.round()).abs().amax() < NEARLY_WHOLE)
 
 
 class Candidates(Recogniser):
@@ -40,11 +53,12 @@ class Candidates(Recogniser):
             scores, right = together(call.input.float(), call.target)
             known = (right >= 0) & (right < scores.shape[1])
             scores, right = scores[known], right[known]
-            if not len(scores) or torch.equal(scores, scores.bfloat16().float()):
-                continue  # of half precision many are alike by rounding
+            if not len(scores) or torch.equal(scores, scores.bfloat16().float()) or _on_a_grid(scores):
+                continue  # of half precision, and of quantised ones, many are alike by rounding
             apart = (scores - scores.gather(1, right[:, None])).abs()
             rounding = ROUNDINGS * torch.finfo(scores.dtype).eps * scores.abs().amax(1, keepdim=True)
             alike = (apart <= rounding).sum(1) - 1
+            alike[scores.gather(1, right[:, None])[:, 0] == scores.amin()] = 0  # where scores are cut off below
             self._batches += 1
             self._rows += len(scores)
             # Where most are alike, the model says the same of all, as one whose last layer begins at 0 does.
