@@ -14,10 +14,6 @@ MOST_CANDIDATES = 8 * MOST
 """Candidates of a row that are compared: of many thousands some have nearly the same score by chance."""
 
 
-NEARLY_WHOLE = 0.01
-"""How far a number of steps may be from a whole one: that of scores on no grid is so for one value in fifty."""
-
-
 class CandidatesScored(Fact):
     """A backward pass has ended of a loss that picks one of several candidates. ``where`` the loss is computed."""
 
@@ -35,7 +31,7 @@ def _on_a_grid(scores: torch.Tensor) -> bool:
     if len(values) < 3:
         return True
     steps = (values - values[0]) / values.diff().amin()
-    return bool((steps - steps.round()).abs().amax() < NEARLY_WHOLE)
+    return torch.allclose(steps, steps.round(), rtol=0, atol=0.01)  # of scores on no grid, one in fifty is so near
 
 
 class Candidates(Recogniser):
