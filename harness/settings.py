@@ -171,8 +171,8 @@ def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
         name, script = entry["name"], entry["script"]
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or name in found:
             raise CannotTry(
-                f"{file}: a name of [[tool.harness.training]] is of letters, digits, dots, dashes and underscores, and "
-                f"no other's; found {name!r}"
+                f"{file}: each [[tool.harness.training]] needs a name that no other has, of letters, digits, dots, "
+                f"dashes and underscores; found {name!r}"
             )
         if not isinstance(script, str) or not script.strip():
             raise CannotTry(f"{file}: the script of training {name} is SCRIPT with its arguments; found {script!r}")

@@ -134,7 +134,9 @@ def _check_versions(expected: dict[str, str | None]) -> None:
     found = library_versions()
     other = [f"{name} {found[name]}, expected {expected[name]}" for name in found if found[name] != expected[name]]
     if other:
-        raise CannotTry(f"other versions are installed than where the command was started: {'; '.join(other)}")
+        raise CannotTry(
+            f"other versions are installed here than where the command was started: {'; '.join(other)}; install those"
+        )
 
 
 def _packed(folder: Path) -> bytes:

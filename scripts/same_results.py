@@ -196,7 +196,7 @@ def same_results(baselines: Sequence[Baseline]) -> SameResults:
             f"{', '.join(first.metrics)}"
         )
     if single := [baseline.name for baseline in baselines if len(baseline.runs) < 2]:
-        raise CannotTry(f"baseline {single[0]}: runs has one seed, which has no spread; record two or more")
+        raise CannotTry(f"baseline {single[0]} has runs of one seed, so no spread; record another seed")
     pairs = tuple(pair for one, other in combinations(baselines, 2) for pair in _compared(one, other))
     return SameResults(first.recipe["name"], first.hardware, seeds, pairs)
 

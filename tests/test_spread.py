@@ -107,7 +107,7 @@ def test_a_folder_that_is_too_large_is_not_sent(tmp_path: Path, monkeypatch: pyt
 def test_a_node_with_other_versions_says_which() -> None:
     here = library_versions()
     spreading._check_versions(here)
-    with pytest.raises(CannotTry, match=r"^other versions are installed .*: numpy .*, expected 0\.1$"):
+    with pytest.raises(CannotTry, match=r"^other versions are installed .*: numpy .*, expected 0\.1; install those$"):
         spreading._check_versions(here | {"numpy": "0.1"})
 
 

@@ -149,7 +149,9 @@ def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
     A metric holds only if a drop that is possible at all would have been seen.
     """
     if len(baseline.runs) < 2:
-        raise CannotTry(f"baseline {baseline.name}: runs has one seed, which has no spread; record two or more")
+        raise CannotTry(
+            f"baseline {baseline.name} has runs of one seed, and no spread to compare with; record another seed"
+        )
     runs = [run for run in runs if not replays(baseline, run)]
     if not runs:
         known = "this seed is in the baseline already, so it says nothing new about quality"

@@ -110,7 +110,7 @@ def updates_as_adamw(run: Run) -> Iterator[Finding]:
     optimizer = raw_optimizer(run.optimizer)
     for number, group in enumerate(optimizer.param_groups):
         if not {"betas", "eps", "weight_decay"} <= group.keys():
-            raise NotApplicable("no kind of Adam")
+            raise NotApplicable("the optimizer is no Adam or AdamW")
         # A learning rate and decay large enough for each term to show; the other values are the group's own.
         values = {"lr": 0.1, "betas": group["betas"], "eps": group["eps"], "weight_decay": 0.3}
         observed = updated(type(optimizer), group | values, gradients, start)

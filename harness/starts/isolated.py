@@ -334,7 +334,10 @@ def _directory(folders: Sequence[str], stack: ExitStack) -> tuple[Directory, boo
     until = time.monotonic() + PATIENCE
     while not (home / ABOUT).exists():
         if time.monotonic() > until:
-            raise CannotTry(f"the first rank of this machine made no isolated working directory in {home.parent}")
+            raise CannotTry(
+                f"the first rank of this machine made no isolated working directory in {home.parent} within "
+                f"{PATIENCE:.0f} s; its own output says why, or use --in-place"
+            )
         time.sleep(0.02)
     if home.lstat().st_uid != os.getuid() or not stat.S_ISDIR(home.lstat().st_mode):
         raise CannotTry(f"{home}, where the ranks work, is not a folder of your own; set TMPDIR to another folder")

@@ -125,7 +125,7 @@ def test_no_runs_and_repeated_seeds(baseline: Baseline) -> None:
 
 def test_one_seed_has_no_spread(baseline: Baseline) -> None:
     baseline.runs = baseline.runs[:1]
-    with pytest.raises(CannotTry, match="baseline tiny-plain-cpu: runs has one seed"):
+    with pytest.raises(CannotTry, match="baseline tiny-plain-cpu has runs of one seed"):
         compare(baseline, [make_record()])
 
 
