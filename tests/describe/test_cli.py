@@ -117,7 +117,7 @@ def test_what_cannot_be_described(
         (PROJECT + 'same-as = ["\'"]\n', 'same-as of training small: "\'" cannot be read'),
         (PROJECT + 'vary = "all"\n', "vary of training small is true or false; found 'all'"),
         ('[tool.harness.training]\nname = "a"\nscript = "t.py"\n', "with two brackets"),
-        (PROJECT + PROJECT.replace("[tool.harness]\n", ""), "that no other has, of letters, digits, dots, dashes and underscores; found 'small'"),
+        (PROJECT + PROJECT.replace("[tool.harness]\n", ""), "dots, dashes and underscores; found 'small'"),
     ],
 )
 def test_an_entry_that_is_wrong_is_named(text: str, said: str, tmp_path: Path) -> None:
