@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 
 from harness import __version__
-from harness.cli.options import json_option
+from harness.cli.options import CANNOT_TRY, json_option
 from harness.cli.output import check_file, echo
 from harness.errors import CannotTry
 from harness.files import write_atomically
@@ -117,7 +117,9 @@ def main(
             first = () if runs_are_known else (PLAIN,)
             outcomes = outcomes_of(folder, ids, (*first, *wanted), pythons, limit)
     except CannotTry as error:
-        raise click.ClickException(str(error)) from error
+        cannot = click.ClickException(str(error))
+        cannot.exit_code = CANNOT_TRY
+        raise cannot from error
     result = {
         "schema": 1,
         "name": name if name in sets.SETS else folder.resolve().name,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -104,8 +105,9 @@ def bring(name: str, work: Path) -> Path:
             ["git", "clone", "--quiet", str(known.address), str(copy)],
             ["git", "-C", str(copy), "checkout", "--quiet", str(known.commit)],
         )
+        environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}  # a repository that is gone asks for no password
         for command in commands:
-            done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)  # noqa: S603
             if done.returncode:
                 shutil.rmtree(copy, ignore_errors=True)
                 said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]

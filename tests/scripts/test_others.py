@@ -234,7 +234,7 @@ def test_what_a_set_comes_to(folder: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_tried_is_one_clear_error(tmp_path: Path) -> None:
     done = CliRunner().invoke(others.main, ["nowhere"])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "nowhere is neither a folder nor a known set; known are pulseml" in done.output
     done = CliRunner().invoke(others.main, ["pulseml", "--from", str(tmp_path)])
     assert "is no copy of https://github.com/codeyash09/PulseML at commit ffa8d39" in done.output
