@@ -31,6 +31,10 @@ from scripts.scoreboard import HARNESS, PLAIN, TOOLS, Asker, Outcome, cases_of
 from tests.server import Server
 
 
+class CannotBeTried(click.ClickException):
+    exit_code = CANNOT_TRY
+
+
 def known_sets() -> list[str]:
     """A line or two for each set that is known by name."""
     lines = []
@@ -117,9 +121,7 @@ def main(
             first = () if runs_are_known else (PLAIN,)
             outcomes = outcomes_of(folder, ids, (*first, *wanted), pythons, limit)
     except CannotTry as error:
-        cannot = click.ClickException(str(error))
-        cannot.exit_code = CANNOT_TRY
-        raise cannot from error
+        raise CannotBeTried(str(error)) from error
     result = {
         "schema": 1,
         "name": name if name in sets.SETS else folder.resolve().name,

@@ -27,7 +27,7 @@ class CandidatesScored(Fact):
 
 def _on_a_grid(scores: torch.Tensor) -> bool:
     """Whether the scores are whole multiples of one step, as those of a quantised model are."""
-    values = scores.unique()
+    values: torch.Tensor = torch.unique(scores)
     if len(values) < 3:
         return True
     steps = (values - values[0]) / values.diff().amin()
