@@ -20,6 +20,7 @@ import numpy
 
 from harness.errors import CannotTry
 from scripts.expectations import Manifest, Program
+from scripts.others.pysiassist import pysiassist
 
 HERE = Path(__file__).parent
 PROGRAMS = "programs"
@@ -84,6 +85,7 @@ SETS: dict[str, LayOut] = {
     "ml-debug-agent": ml_debug_agent,
     "traincheck": traincheck,
     "emse": emse,
+    "pysiassist": pysiassist,
 }
 
 

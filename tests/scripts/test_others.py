@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from scripts import adapters, scoreboard
 from scripts.adapters import finding
 from scripts.expectations import Answer, Case, Commands, Manifest, Program, cases_in, judged
 from scripts.others import __main__ as others
-from scripts.others import page, sets
+from scripts.others import page, pysiassist, sets
 from scripts.scoreboard import HARNESS, Asker, Figures, Outcome, cases_of
 from tests.server import ROOT, server_of
 
@@ -261,6 +262,77 @@ def test_a_set_out_of_reach_says_what_it_needs(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(sets.subprocess, "run", no_git)  # type: ignore[attr-defined]
     with pytest.raises(CannotTry, match=r"needs a copy of .* could not resolve host\); name a folder .* with --from"):
         sets.bring("traincheck", tmp_path)
+
+
+# Snippets in a table
+
+SNIPPETS = {
+    "p002": "for rows, numbers in batches:\n\tmodel.cuda()\n\tprint 'step'\n\tseen += loss.data[0]\nrun()\n",
+    "n002": "def run(model):\n    model.to('cuda:0')\n  model.eval()\nrun()\n",
+}
+SNIPPETS_SET = (
+    SET
+    + """
+[[program]]
+id = "p002"
+bug = "p002.py"
+wrong = "It only looks."
+prelude = "batches = []"
+loop = "for epoch in range(2):"
+
+[[program]]
+id = "n002"
+right = "n002.py"
+prelude = "import torch"
+at = "^def "
+there = "net = torch.nn.Linear(1, 1)"
+after = "run(net)"
+"""
+)
+
+
+def write_table(file: Path, sheets: dict[str, str]) -> None:
+    """A table as office programs write them: each sheet has one snippet, in C2."""
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    listed = "".join(f'<sheet name="{name}" r:id="r{at}"/>' for at, name in enumerate(sheets))
+    links = "".join(f'<Relationship Id="r{at}" Target="worksheets/sheet{at}.xml"/>' for at in range(len(sheets)))
+    shared = "".join(f'<si><t xml:space="preserve">{text}</t></si>' for text in sheets.values())
+    file.parent.mkdir(parents=True)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("xl/workbook.xml", f'<w xmlns="{main}" xmlns:r="{office}">{listed}</w>')
+        archive.writestr("xl/_rels/workbook.xml.rels", f"<links>{links}</links>")
+        archive.writestr("xl/sharedStrings.xml", f'<sst xmlns="{main}">{shared}</sst>')
+        for at in range(len(sheets)):
+            cells = f'<c r="A2"><v>3</v></c><c r="C2" t="s"><v>{at}</v></c>'
+            archive.writestr(f"xl/worksheets/sheet{at}.xml", f'<s xmlns="{main}"><row r="2">{cells}</row></s>')
+
+
+def test_a_snippet_gets_what_it_leaves_out(tmp_path: Path) -> None:
+    """And is as it was otherwise, apart from its devices, Python 2, its margins and a call that lacks arguments."""
+    (tmp_path / "manifest.toml").write_text(SNIPPETS_SET)
+    sheets = dict(zip(pysiassist.SHEETS.values(), SNIPPETS.values(), strict=True))
+    write_table(tmp_path / pysiassist.TABLE, sheets)
+    pysiassist.pysiassist(tmp_path, tmp_path, Manifest.read(tmp_path / "manifest.toml"))
+    bug, right = ((tmp_path / f"{each}.py").read_text() for each in SNIPPETS)
+    common = pysiassist.COMMON.read_text()
+    assert bug == common + (
+        "\n\nbatches = []\n\nfor epoch in range(2):\n    for rows, numbers in batches:\n"
+        "        model\n        print('step')\n        seen += loss.item()\n    run()\n"
+    ).removeprefix("\n")
+    assert right.removeprefix(common) == (
+        "\nimport torch\n\nnet = torch.nn.Linear(1, 1)\ndef run(model):\n    model.to('cpu')\nmodel.eval()\n"
+        "\nrun(net)\n"
+    )
+
+
+def test_a_table_without_the_sheet_is_one_clear_error(tmp_path: Path) -> None:
+    write_table(tmp_path / "copy" / pysiassist.TABLE, {"Positive Sample": "", "More": ""})
+    with pytest.raises(CannotTry, match=r"testing_codes_set\.xlsx has no sheet 'Negative Sample'; it has More, Pos"):
+        sets.laid_out("pysiassist", tmp_path / "copy", tmp_path)
+    (tmp_path / "copy" / pysiassist.TABLE).write_text("no table")
+    with pytest.raises(CannotTry, match=r"is no table of the kind \.xlsx"):
+        sets.laid_out("pysiassist", tmp_path / "copy", tmp_path)
 
 
 # Running

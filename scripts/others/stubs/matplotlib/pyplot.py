@@ -4,4 +4,4 @@ from typing import Any
 def _nothing(*arguments: Any, **named: Any) -> None: ...
 
 
-figure = ylim = scatter = show = plot = savefig = _nothing
+figure = ylim = scatter = show = plot = savefig = xlabel = ylabel = _nothing

@@ -52,6 +52,10 @@ class FashionMNIST(Pictures):
     shape, classes, rows = (28, 28), 10, (12_000, 1_000)
 
 
+class CIFAR10(Pictures):
+    shape, classes, rows = (32, 32, 3), 10, (192, 24)
+
+
 class CIFAR100(Pictures):
     shape, classes, rows = (32, 32, 3), 100, (192, 24)
 

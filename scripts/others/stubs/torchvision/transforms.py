@@ -29,7 +29,7 @@ class ToTensor:
 
 class Normalize:
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
-        self.mean, self.std = torch.tensor(mean).view(-1, 1, 1), torch.tensor(std).view(-1, 1, 1)
+        self.mean, self.std = (torch.as_tensor(each).float().view(-1, 1, 1) for each in (mean, std))
 
     def __call__(self, picture: Any) -> Any:
         return (picture - self.mean) / self.std
