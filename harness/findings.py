@@ -238,7 +238,8 @@ def _lines_of_cell(number: int) -> list[str]:
 def interactive_shell() -> Any | None:
     """IPython's shell, which runs a notebook's cells too; None outside of it."""
     module = sys.modules.get("IPython")
-    return module.get_ipython() if module is not None else None
+    ask = getattr(module, "get_ipython", None)  # a stand-in for IPython has none
+    return ask() if ask is not None else None
 
 
 def shortened(text: str, limit: int = 400) -> str:

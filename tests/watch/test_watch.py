@@ -23,6 +23,7 @@ from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader, Dataset, TensorDataset, dataloader
 
 from harness.errors import CannotTry
+from harness.findings import interactive_shell
 from harness.watch import SilentBug, watch
 
 ROOT = Path(__file__).parents[2]
@@ -255,6 +256,11 @@ def train(model, optimizer):
         model(torch.ones(1, 2)).sum().backward()
         optimizer.step()
 """
+
+
+def test_a_stand_in_for_ipython_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
+    assert interactive_shell() is None
 
 
 def test_a_line_of_a_notebook_is_named_as_jupyter_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,9 @@ def _takes_logits(call: LossCall) -> bool:
 def _instead_of_logits(call: LossCall) -> str | None:
     """What the loss function is given; None where that is what it expects."""
     if call.function == "binary_cross_entropy_with_logits":
-        return "probabilities; it takes the sigmoid itself" if _is_sigmoid(call.input) else None
+        if _is_made_by(call.input, "Sigmoid"):
+            return "probabilities; it takes the sigmoid itself"
+        return "the output of a softmax; it takes the sigmoid itself" if _is_made_by(call.input, "Softmax") else None
     values = on_host(call.input).float()
     if values.dim() < 2 or not values.numel():
         return None
@@ -127,12 +129,12 @@ def _all_near(values: torch.Tensor, expected: float, tolerance: float) -> bool:
     return torch.allclose(values, torch.full_like(values, expected), atol=tolerance)
 
 
-def _is_sigmoid(tensor: torch.Tensor) -> bool:
-    """Whether a sigmoid made it, with no more than a reshape in between."""
+def _is_made_by(tensor: torch.Tensor, function: str) -> bool:
+    """Whether a function made it, with no more than a reshape in between."""
     node = tensor.grad_fn
     while node is not None and node.name().startswith(("View", "Reshape", "Squeeze", "Unsqueeze", "ToCopy", "Select")):
         node = node.next_functions[0][0]
-    return node is not None and node.name().startswith("Sigmoid")
+    return node is not None and node.name().startswith(function)
 
 
 class DifferenceInPairs(Fact):

@@ -129,7 +129,7 @@ class MissingParameters(Check):
             return HELD
         return Found(
             expected="every trainable parameter of the model in an optimizer",
-            observed=f"{names(fact.forgotten)} of {fact.model} get gradients, but no optimizer holds them",
+            observed=f"{names(fact.forgotten)} of {fact.model} get gradients, but no optimizer that makes steps holds them",
             update=1,
             details={"model": fact.model},
         )
