@@ -129,7 +129,7 @@ class MissingParameters(Check):
             return HELD
         return Found(
             expected="every trainable parameter of the model in an optimizer",
-            observed=f"{names(fact.forgotten)} of {fact.model} get gradients, but no optimizer that makes steps holds them",
+            observed=f"{names(fact.forgotten)} of {fact.model} get gradients, but are in no optimizer that makes steps",
             update=1,
             details={"model": fact.model},
         )
