@@ -179,7 +179,7 @@ class Figures:
     def of(cls, tool: str, outcomes: Sequence[Outcome]) -> Figures:
         answered = [each for each in outcomes if each.answered]
         open_ones = [each for each in answered if each.undecidable and each.kind == "bug"]
-        decided = [each for each in answered if not each.undecidable]
+        decided = [each for each in answered if each not in open_ones]
         bugs = [each for each in decided if each.kind == "bug"]
         count = Counter(each.verdict for each in decided)
         of_all = Counter(each.verdict for each in outcomes)
