@@ -87,14 +87,15 @@ class Program(BaseModel):
         """The programs to judge."""
         if self.task != "check":
             return
-        for kind, file in (("bug", self.bug), ("right", self.right)):
+        faulty = self.right if self.edit else self.bug
+        for kind, file in (("bug", faulty), ("right", self.right)):
             if file is not None:
-                both = self.bug is not None and kind == "right"
                 yield Case(
-                    f"right/{self.id}" if both else self.id,
+                    f"right/{self.id}" if faulty is not None and kind == "right" else self.id,
                     "bug" if kind == "bug" else "right",
                     (str((folder / file).resolve()), *self.arguments),
                     processes=self.processes,
+                    edit=tuple(self.edit) if kind == "bug" else (),
                     exact=self.says if kind == "bug" else (),
                     near=self.near if kind == "bug" else (),
                     undecidable=not self.decidable,
@@ -219,6 +220,8 @@ class Case:
     before: Sequence[Sequence[str]] = ()
     """What is run before it, unwatched."""
     processes: int = 1
+    edit: Sequence[Edit] = ()
+    """What is made of the script's text before it is run."""
     exact: Sequence[str] = ()
     """Regular expressions; an error that fits one names the bug."""
     near: Sequence[str] = ()
@@ -230,8 +233,25 @@ class Case:
 
     @property
     def script(self) -> str | None:
-        """The file that is run; None for a module."""
+        """The file that is run, or edited and run; None for a module."""
         return None if self.words[0] == "-m" else self.words[0]
+
+    def edited(self) -> str:
+        """The script's text with the edits made, one after another.
+
+        Raises:
+            CannotTry: a passage is not there once.
+        """
+        assert self.script is not None
+        text = Path(self.script).read_text(encoding="utf-8")
+        for each in self.edit:
+            if text.count(each.old) != 1:
+                raise CannotTry(
+                    f"{self.name}: {self.script} has the passage {each.old!r} {text.count(each.old)} times; "
+                    "an edit needs one that is there once"
+                )
+            text = text.replace(each.old, each.new)
+        return text
 
 
 Verdict = Literal[

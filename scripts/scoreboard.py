@@ -107,6 +107,12 @@ class Asker:
         def filled(words: Iterable[str]) -> tuple[str, ...]:
             return tuple(word.replace("{tmp}", str(own)) for word in words)
 
+        if case.edit:
+            script = place / "edited" / Path(case.words[0]).name
+            script.parent.mkdir()
+            script.write_text(case.edited(), encoding="utf-8")
+            case = replace(case, words=(str(script), *case.words[1:]), edit=())
+
         environment = dict(zip(case.environment, filled(case.environment.values()), strict=True))
         if own_path := environment.get("PYTHONPATH"):
             environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), own_path))
@@ -223,7 +229,9 @@ def cases_of(folder: Path, scripts: Path, ids: Sequence[str]) -> list[tuple[str,
     for _, case in cases:
         script = None if case.script is None else (scripts / (case.cwd or "") / case.script)
         if script is not None and not script.is_file():
-            raise CannotTry(f"{case.name}: there is no {script}; --scripts names the folder that commands run in")
+            raise CannotTry(f"{case.name}: there is no {script}, which the manifest names")
+        if case.edit:
+            case.edited()
     return cases
 
 

@@ -128,6 +128,30 @@ def test_the_folders_of_a_folder_are_judged_apart(folder: Path, tmp_path: Path) 
     assert [(title, case.name) for title, case in found] == [("one", "too_slow"), ("other", "too_slow")]
 
 
+def test_an_edit_of_the_right_version_is_a_program_with_the_bug(folder: Path) -> None:
+    edit = 'edit = [{ old = "optimizer.zero_grad()", new = "pass" }]'
+    (folder / "manifest.toml").write_text(SET + PAIR.replace('bug = "bug.py"', edit))
+    cases = [case for _, case in cases_of(folder, folder, [])]
+    assert [(case.name, case.kind, bool(case.edit)) for case in cases] == [
+        ("not_cleared", "bug", True),
+        ("right/not_cleared", "right", False),
+    ]
+    assert cases[0].edited() == NOT_CLEARED
+    (folder / "right.py").write_text("# no such passage\n")
+    with pytest.raises(CannotTry, match=r"has the passage 'optimizer\.zero_grad\(\)' 0 times"):
+        cases_of(folder, folder, [])
+
+
+@pytest.mark.slow
+def test_an_edited_program_is_run(folder: Path, pytestconfig: pytest.Config) -> None:
+    edit = 'edit = [{ old = "optimizer.zero_grad()", new = "pass" }]'
+    (folder / "manifest.toml").write_text(SET + PAIR.replace('bug = "bug.py"', edit))
+    ((_, case), _) = cases_of(folder, folder, [])
+    answer = Asker(folder, server_of(pytestconfig), 60).ask(HARNESS, case)
+    assert [each["check"] for each in answer.errors] == ["gradients::not-cleared"]
+    assert (folder / "right.py").read_text() == RIGHT
+
+
 def test_programs_of_other_questions_are_not_checked() -> None:
     program = Program(id="a", bug=Path("a.py"), wrong="It loses rows.", task="resume")
     assert list(program.cases(Path())) == []
