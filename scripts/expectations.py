@@ -66,6 +66,7 @@ class Program(BaseModel):
     arguments: list[str] = []
     processes: int = 1
     needs: list[str] = []
+    reading: str | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -132,6 +132,7 @@ def notes(known: Manifest, outcomes: Sequence[Outcome], record: dict[str, Any]) 
     """What the table does not say: what is missed, and what was left out."""
     mine = [each for each in outcomes if each.tool == HARNESS]
     wrong = {each.id: each.wrong for each in known.program}
+    readings = {each.id: each.reading for each in known.program}
     if missed := missed_of(outcomes):
         yield "`harness check` does not name:"
         yield ""
@@ -140,7 +141,9 @@ def notes(known: Manifest, outcomes: Sequence[Outcome], record: dict[str, Any]) 
             yield f"- {each.name}: {wrong[each.name]}{instead}"
         yield ""
     false = [each for each in mine if each.verdict == "false error"]
-    yield from (f"- **flagged wrongly**: {each.name}: {', '.join(each.found)}" for each in false)
+    for each in false:
+        reading = readings.get(each.name.removeprefix("right/"))
+        yield f"- **flagged wrongly**: {each.name}: {', '.join(each.found)}" + (f" ({reading})" if reading else "")
     undecided = [each for each in mine if each.undecidable and each.kind == "bug"]
     if undecided:
         said = sum(bool(each.found) for each in undecided)

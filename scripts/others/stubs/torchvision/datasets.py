@@ -45,7 +45,7 @@ class Pictures(Dataset[Any]):
 
 
 class MNIST(Pictures):
-    shape, classes, rows = (28, 28), 10, (600, 200)
+    shape, classes, rows = (28, 28), 10, (700, 700)
 
 
 class FashionMNIST(Pictures):
@@ -61,7 +61,7 @@ class CIFAR100(Pictures):
 
 
 class FakeData(Pictures):
-    shape, classes, rows = (64, 64, 3), 10, (48, 16)
+    shape, classes, rows = (64, 64, 3), 10, (96, 96)
 
     def __init__(self, size: int = 1000, image_size: tuple[int, int, int] = (3, 64, 64), **more: Any) -> None:
         super().__init__(transform=more.get("transform"))
