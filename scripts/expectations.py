@@ -71,12 +71,16 @@ class Program(BaseModel):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.bug is None and self.right is None:
-            raise ValueError(f"{self.id} names neither a version with a bug (bug) nor one without (right)")
+            raise ValueError("it names neither a version with a bug (bug) nor one without (right)")
         faulty = self.bug is not None or (bool(self.edit) and self.task != "compare")
-        if (faulty and self.wrong is None) or (self.wrong is not None and not (faulty or self.edit)):
-            raise ValueError(f"{self.id}: wrong says what is wrong in the version with the bug, and in nothing else")
+        if faulty and self.wrong is None:
+            raise ValueError("wrong is missing: one sentence that says what is wrong in the version with the bug")
+        if self.wrong is not None and not (faulty or self.edit):
+            raise ValueError("wrong is about a version with a bug, and there is none (bug or edit)")
+        if (self.wrong is None) == bool(self.says):
+            raise ValueError("says, what a right message says, belongs to a version with a bug, and to each of them")
         if self.edit and (self.right is None or self.bug is not None):
-            raise ValueError(f"{self.id}: an edit makes the version with the bug of the right one")
+            raise ValueError("edit makes the version with the bug of the right one: it needs right, and no bug")
         return self
 
     @property
@@ -138,14 +142,24 @@ class Manifest(StrictModel):
         Raises:
             CannotTry: there is none, or it is no manifest; names the program, the key and what is wrong.
         """
+        remedy = "docs/sets.md says what it holds"
+        if not file.exists():
+            raise CannotTry(f"there is no manifest {file}; {remedy}")
         try:
-            manifest = cls.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+            tables = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise CannotTry(f"the manifest {file} cannot be read: {error}; docs/sets.md says what it holds") from error
+            raise CannotTry(f"the manifest {file} cannot be read: {error}; {remedy}") from error
         except tomllib.TOMLDecodeError as error:
-            raise CannotTry(f"the manifest {file} is no TOML: {error}; docs/sets.md says what it holds") from error
+            raise CannotTry(f"the manifest {file} is no TOML: {error}; {remedy}") from error
+        try:
+            manifest = cls.model_validate(tables)
         except ValidationError as error:
-            raise CannotTry(f"the manifest {file}: {first_error(error)}; docs/sets.md says what it holds") from error
+
+            def name(found: re.Match[str]) -> str:
+                return str(tables["program"][int(found[1])].get("id", found[0]))
+
+            said = re.sub(r"program\.(\d+)", name, first_error(error), count=1)
+            raise CannotTry(f"the manifest {file}: {said}; {remedy}") from error
         must_be_once(file, [each.id for each in manifest.program])
         return manifest
 

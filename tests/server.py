@@ -387,8 +387,9 @@ class _Jobs:
 def serve(work: Path, imports: Sequence[str] = ()) -> None:
     forks.warm((*forks.LIBRARIES, *imports))
     (work / "tmp").mkdir()
-    forks.fork(lambda: make_data(work / "data")).wait()
-    forks.fork(lambda: make_checkpoint(work / "checkpoint")).wait()
+    with open(os.devnull, "w") as silence:  # bars of progress
+        for make, name in ((make_data, "data"), (make_checkpoint, "checkpoint")):
+            forks.fork(partial(make, work / name), streams=(silence.fileno(),) * 2).wait()
     reloads = str(work / "reloads")
     reloading, jobs = forks.fork(lambda: serve_reloads(reloads)), _Jobs(work, reloads)
     try:

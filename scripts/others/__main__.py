@@ -49,7 +49,10 @@ def outcomes_of(
 ) -> list[Outcome]:
     """What each tool says of every program; where ``PLAIN`` is among them, only of those that run by themselves."""
     manifest = folder / "manifest.toml"
-    beside = Manifest.read(manifest).set.beside if manifest.exists() else []
+    beside = Manifest.read(manifest).set.beside if manifest.exists() else ()
+    for each in beside:
+        if not (folder / each).is_dir():
+            raise CannotTry(f"there is no folder {folder / each}, which `beside` in {manifest} names")
     cases = cases_of(folder, folder, ids)
     found: list[Outcome] = []
     for tool in tools:
@@ -61,7 +64,10 @@ def outcomes_of(
             for outcome in scoreboard.judge(Asker(folder, server, limit, python, beside), tool, asked):
                 found.append(outcome)
                 said = ", ".join(outcome.found) or (outcome.why or "nothing found").strip().splitlines()[-1]
-                click.echo(f"{tool}: {outcome.verdict}: {outcome.name}: {shortened(said, 200)}", err=True)
+                verdict: str = outcome.verdict
+                if tool == PLAIN:
+                    verdict, said = ("fails", said) if verdict == "broken" else ("runs", f"{outcome.seconds} s")
+                click.echo(f"{tool}: {verdict}: {outcome.name}: {shortened(said, 200)}", err=True)
         finally:
             server.close()
     return found

@@ -87,11 +87,15 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (SET + '[[program]]\nid = "a"\n', "a names neither a version with a bug (bug) nor one without (right)"),
-        (SET + PAIR.replace("wrong =", "note ="), "not_cleared: wrong says what is wrong"),
-        (SET + PAIR.replace("bug =", "was ="), "not_cleared: wrong says what is wrong"),
-        (SET + PAIR + '[[program.edit]]\nold = "a"\nnew = "b"\n', "not_cleared: an edit makes the version"),
-        (SET + PAIR.replace('["gra', '["(gra'), "is no regular expression"),
+        (SET + '[[program]]\nid = "a"\n', "a: it names neither a version with a bug (bug) nor one without (right)"),
+        (SET + PAIR.replace("wrong =", "note ="), "not_cleared: wrong is missing: one sentence"),
+        (SET + PAIR.replace("bug =", "was ="), "not_cleared: wrong is about a version with a bug, and there is none"),
+        (SET + PAIR.replace("says =", "sayz ="), "not_cleared: says, what a right message says, belongs to"),
+        (SET + PAIR + '[[program.edit]]\nold = "a"\nnew = "b"\n', "not_cleared: edit makes the version"),
+        (
+            SET + PAIR.replace('["gra', '["(gra'),
+            "not_cleared.says.0: '(gradients::cleared-between-updates' is no regular",
+        ),
         (SET + PAIR + PAIR, "the id not_cleared is there twice"),
         (SET.replace("format = 1", "format = 2") + PAIR, "format: Input should be 1"),
         (SET.replace("licence", "license") + PAIR, "set.lic"),
@@ -108,7 +112,7 @@ def test_a_bad_manifest_is_one_clear_error(tmp_path: Path, text: str, says: str)
 
 
 def test_a_manifest_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(CannotTry, match=r"cannot be read.*docs/sets\.md"):
+    with pytest.raises(CannotTry, match=r"there is no manifest .*docs/sets\.md"):
         cases_in(tmp_path)
 
 
@@ -153,7 +157,7 @@ def test_an_edited_program_is_run(folder: Path, pytestconfig: pytest.Config) -> 
 
 
 def test_programs_of_other_questions_are_not_checked() -> None:
-    program = Program(id="a", bug=Path("a.py"), wrong="It loses rows.", task="resume")
+    program = Program(id="a", bug=Path("a.py"), wrong="It loses rows.", says=["rows"], task="resume")
     assert list(program.cases(Path())) == []
 
 
@@ -301,6 +305,7 @@ SNIPPETS_SET = (
 id = "p002"
 bug = "p002.py"
 wrong = "It only looks."
+says = ["x"]
 prelude = "batches = []"
 loop = "for epoch in range(2):"
 
