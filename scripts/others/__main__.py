@@ -114,7 +114,9 @@ def main(
             if name in sets.SETS:
                 folder = sets.laid_out(name, source or sets.bring(name, place), place)
             elif Path(name).is_dir():
-                folder = Path(name)
+                # In a place of its own: a tool may take what lies in a folder called tests for tests, and say less.
+                folder = place / Path(name).resolve().name
+                shutil.copytree(name, folder, dirs_exist_ok=True)
             else:
                 raise CannotTry(f"{name} is neither a folder nor a known set; known are {', '.join(sets.SETS)}")
             cases_of(folder, folder, ids)
