@@ -9,6 +9,7 @@ Programs are brought from their public address, or taken from a copy (``--from``
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
