@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from scripts.expectations import Manifest, Program
-from tests.checks.corpus import Case, Kind
+from tests.checks.corpus import Kind
 from tests.server import Server, Verdict, run_python
 
 SET = Path(__file__).parent / "silenttrain"
 RECORDS = Path(__file__).parents[1] / "baselines" / "others"
+LIMIT = 240
+"""Seconds after which a program is ended."""
+
 PARTS = ("course", "forum", "kinds", "llm", "processes", "reports", "saved")
 """The parts that ``harness check`` is about."""
 
@@ -74,8 +77,10 @@ def found_in(version: Version, server: Server) -> Verdict:
     """What ``harness check`` finds in it; one of several processes is started as a user starts it."""
     if version.program.processes > 1:
         return _in_processes(version.path, version.program.processes)
-    text = version.path.read_text(encoding="utf-8")
-    return server.watch(Case(version.kind, version.file.stem, version.file.name, None, text))
+    with tempfile.TemporaryDirectory(dir=server.folder) as name:
+        shutil.copy(version.path, name)
+        words = ("check", "--json", "found.json", version.file.name, *version.program.arguments)
+        return Verdict.of(Path(name, "found.json"), server.run(Path(name), *words, limit=LIMIT))
 
 
 def _in_processes(file: Path, processes: int) -> Verdict:
