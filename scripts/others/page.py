@@ -102,8 +102,8 @@ def page_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
     yield from markdown_table(("part", *HEAD[1:]), [(name, *cells(each)[1:]) for name, each in ours.items()])
     yield ""
     for name, record in parts.items():
-        missed = [each.name for each in missed_of(read(record))]
-        yield f"- {name}, not named: {', '.join(missed) or 'none'}"
+        missed = [each.name for each in missed_of(read(record)) if each.verdict == "missed"]
+        yield f"- {name}, missed: {', '.join(missed) or 'none'}"
 
 
 def shown(found: dict[str, dict[str, Any]]) -> list[str]:
@@ -165,7 +165,7 @@ def summary_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
         return f"{figures.flagged}/{figures.bugs}, {figures.false_errors}/{figures.right}"
 
     rows = [(name, *(cell(by.get(tool)) for tool in tools)) for name, by in figures.items()]
-    yield from markdown_table(("flagged bugs, flagged correct programs", *tools), rows)
+    yield from markdown_table(("bugs, and correct programs, with an error", *tools), rows)
 
 
 def record_text(result: dict[str, Any]) -> str:
