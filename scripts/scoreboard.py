@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -154,6 +155,14 @@ class Asker:
         return self._server.run(folder, *arguments, program=main, limit=self.limit)
 
 
+def _in_one_line(why: str | None) -> str | None:
+    """The last line, without the names of temporary folders, which are others each time."""
+    if not why:
+        return None
+    line = why.strip().splitlines()[-1]
+    return re.sub(rf"{re.escape(tempfile.gettempdir())}/[^/\s]+/", "", line)
+
+
 def _last_line(done: Done) -> str:
     lines = done.stderr.strip().splitlines() or done.stdout.strip().splitlines()
     return lines[-1] if lines else f"it ended with status {done.status} and said nothing"
@@ -245,7 +254,7 @@ def judge(asker: Asker, tool: str, cases: Sequence[tuple[str, Case]]) -> Iterato
         verdict = judged(case, answer, names if tool == HARNESS else None)
         roots = [each for each in answer.findings if each.get("explained_by") is None]
         found = [f"{each['severity']} {each['check']}" for each in roots]
-        why = answer.broken or answer.not_asked
+        why = _in_one_line(answer.broken or answer.not_asked)
         yield Outcome(
             tool, folder, case.name, case.kind, case.undecidable, verdict, found, why, round(answer.seconds, 2)
         )
