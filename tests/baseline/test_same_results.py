@@ -82,7 +82,7 @@ def test_other_things_are_not_compared(tmp_path: Path, change: dict[str, Any], s
 
 def test_one_seed_is_refused(tmp_path: Path) -> None:
     loops = [recorded(tmp_path, "plain", range(2)), recorded(tmp_path, "trainer", range(5, 6))]
-    with pytest.raises(CannotTry, match="tiny-trainer-cpu: runs has one seed"):
+    with pytest.raises(CannotTry, match="tiny-trainer-cpu has runs of one seed"):
         same_results(loops)
 
 
