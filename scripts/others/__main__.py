@@ -26,9 +26,10 @@ from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import shortened
 from scripts import scoreboard
-from scripts.expectations import Manifest
+from scripts.expectations import Case, Manifest
 from scripts.others import page, rivals, sets
 from scripts.scoreboard import HARNESS, PLAIN, TOOLS, Asker, Outcome, cases_of
+from tests.programs import RECORDS
 from tests.server import Server
 
 
@@ -45,16 +46,29 @@ def known_sets() -> list[str]:
     return lines
 
 
-def outcomes_of(
-    folder: Path, ids: Sequence[str], tools: Sequence[str], pythons: Mapping[str, Path], limit: int
-) -> list[Outcome]:
-    """What each tool says of every program; where ``PLAIN`` is among them, only of those that run by themselves."""
+def beside_of(folder: Path) -> tuple[str, ...]:
+    """The folders of the set that lie in the working directory of each program.
+
+    Raises:
+        CannotTry: one is not there.
+    """
     manifest = folder / "manifest.toml"
     beside = Manifest.read(manifest).set.beside if manifest.exists() else ()
     for each in beside:
         if not (folder / each).is_dir():
             raise CannotTry(f"there is no folder {folder / each}, which `beside` in {manifest} names")
-    cases = cases_of(folder, folder, ids)
+    return beside
+
+
+def outcomes_of(
+    cases: Sequence[tuple[str, Case]],
+    scripts: Path,
+    beside: Sequence[str],
+    tools: Sequence[str],
+    pythons: Mapping[str, Path],
+    limit: int,
+) -> list[Outcome]:
+    """What each tool says of every program; where ``PLAIN`` is among them, only of those that run by themselves."""
     found: list[Outcome] = []
     for tool in tools:
         python = pythons.get(tool, sys.executable)
@@ -62,9 +76,9 @@ def outcomes_of(
         ran = {each.name for each in found if each.tool == PLAIN and each.verdict != "broken"}
         asked = [(title, case) for title, case in cases if PLAIN not in tools or tool == PLAIN or case.name in ran]
         try:
-            for outcome in scoreboard.judge(Asker(folder, server, limit, python, beside), tool, asked):
+            for outcome in scoreboard.judge(Asker(scripts, server, limit, python, beside), tool, asked):
                 found.append(outcome)
-                said = ", ".join(outcome.found) or (outcome.why or "nothing found").strip().splitlines()[-1]
+                said = ", ".join(outcome.found) or outcome.why or "nothing found"
                 verdict: str = outcome.verdict
                 if tool == PLAIN:
                     verdict, said = ("fails", said) if verdict == "broken" else ("runs", f"{outcome.seconds} s")
@@ -90,6 +104,12 @@ def outcomes_of(
 @click.option("--record", is_flag=True, help="Keep what was found in baselines/others, and write docs/benchmarks.md.")
 @json_option("Also write each outcome to this file.")
 @click.option("--no-plain", "runs_are_known", is_flag=True, help="Do not run each program by itself first.")
+@click.option(
+    "--scripts",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where the folders are that the commands of a manifest.json run in. [default: FOLDER]",
+)
 @click.option("--limit", type=click.IntRange(min=1), default=120, show_default=True, metavar="SECONDS")
 def main(
     name: str | None,
@@ -101,6 +121,7 @@ def main(
     record: bool,
     json_file: Path | None,
     runs_are_known: bool,
+    scripts: Path | None,
     limit: int,
 ) -> None:
     """Count what tools find in a set of training programs: one that is known by NAME, or a FOLDER."""
@@ -120,7 +141,7 @@ def main(
                 shutil.copytree(name, folder, dirs_exist_ok=True)
             else:
                 raise CannotTry(f"{name} is neither a folder nor a known set; known are {', '.join(sets.SETS)}")
-            cases_of(folder, folder, ids)
+            cases, beside = cases_of(folder, scripts or folder, ids), beside_of(folder)
             wanted = tools or TOOLS
             pythons = {
                 tool: rivals.environment(tool, environments or Path(scratch, "rivals"))
@@ -128,7 +149,7 @@ def main(
                 if tool != HARNESS
             }
             first = () if runs_are_known else (PLAIN,)
-            outcomes = outcomes_of(folder, ids, (*first, *wanted), pythons, limit)
+            outcomes = outcomes_of(cases, scripts or folder, beside, (*first, *wanted), pythons, limit)
     except CannotTry as error:
         raise CannotBeTried(str(error)) from error
     result = {
@@ -142,8 +163,8 @@ def main(
     if json_file is not None:
         write_atomically(json_file, page.record_text(result))
     if record:
-        page.RECORDS.mkdir(exist_ok=True)
-        write_atomically(page.RECORDS / f"{result['name']}.json", page.record_text(result))
+        RECORDS.mkdir(exist_ok=True)
+        write_atomically(RECORDS / f"{result['name']}.json", page.record_text(result))
         page.write()
 
 

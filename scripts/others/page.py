@@ -13,13 +13,12 @@ from harness.report.terminal import table
 from scripts.expectations import Manifest, Set
 from scripts.others import sets
 from scripts.scoreboard import HARNESS, PLAIN, Figures, Outcome, by_tool
+from tests.programs import RECORDS, SET
 
 ROOT = Path(__file__).parents[2]
-RECORDS = ROOT / "baselines" / "others"
 PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
 MARKS = ("<!-- others:begin -->", "<!-- others:end -->")
 
-SILENTTRAIN = ROOT / "tests" / "silenttrain"
 BESIDE = "forum"
 """The part of our own set that other tools are asked about, too."""
 
@@ -59,7 +58,7 @@ def crashed(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 def manifest_of(name: str) -> Manifest:
     """The expectations of a set that there is a record of."""
-    return sets.expectations(name) if name in sets.SETS else Manifest.read(SILENTTRAIN / name / "manifest.toml")
+    return sets.expectations(name) if name in sets.SETS else Manifest.read(SET / name / "manifest.toml")
 
 
 def records() -> dict[str, dict[str, Any]]:
@@ -95,7 +94,7 @@ def page_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
     yield ""
     yield "[Our own set](sets.md#silenttrain), by `harness check`. Its programs were at hand while checks were mended."
     yield ""
-    parts = {name: record for name, record in found.items() if (SILENTTRAIN / name).is_dir()}
+    parts = {name: record for name, record in found.items() if (SET / name).is_dir()}
     ours = {
         name: next(each for each in by_tool(read(record)) if each.tool == HARNESS) for name, record in parts.items()
     }

@@ -20,7 +20,7 @@ from scripts.adapters import finding
 from scripts.expectations import Answer, Case, Commands, Manifest, Program, cases_in, judged
 from scripts.others import __main__ as others
 from scripts.others import page, pysiassist, sets
-from scripts.scoreboard import HARNESS, Asker, Figures, Outcome, cases_of
+from scripts.scoreboard import HARNESS, PLAIN, Asker, Figures, Outcome, cases_of
 from tests.server import ROOT, server_of
 
 LOOP = """\
@@ -403,13 +403,30 @@ def test_a_command_runs_in_a_copy_of_its_folder(tmp_path: Path, pytestconfig: py
     entry = {"id": "a", "cwd": "repository", "command": command, "before": before, "allowed": []}
     (tmp_path / "manifest.json").write_text(json.dumps([entry]))
     ((_, case),) = cases_of(tmp_path, tmp_path, [])
-    answer = Asker(tmp_path, server_of(pytestconfig), limit=60).ask(HARNESS, case)
-    assert (answer.broken, answer.not_asked, list(answer.findings)) == (None, None, [])
+    for tool in (HARNESS, PLAIN):
+        answer = Asker(tmp_path, server_of(pytestconfig), limit=60).ask(tool, case)
+        assert (answer.broken, answer.not_asked, list(answer.findings)) == (None, None, [])
     assert not (tmp_path / "repository" / "left").exists()
 
 
 def outcome(verdict: Any, found: list[str], *, kind: Any = "bug", tool: str = "guardtower") -> Outcome:
     return Outcome(tool, "f", "a", kind, False, verdict, found, None, 2.0)
+
+
+@pytest.mark.slow
+def test_a_module_runs_by_itself(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    (tmp_path / "repository" / "package").mkdir(parents=True)
+    text = "import sys\nraise SystemExit(f'{__name__} with {sys.argv[1:]}')\n"
+    (tmp_path / "repository" / "package" / "ends.py").write_text(text)
+    case = Case("a", "right", ("-m", "package.ends", "1"), cwd=Path("repository"))
+    answer = Asker(tmp_path, server_of(pytestconfig), limit=60).ask(PLAIN, case)
+    assert answer.broken == """it ended itself with "__main__ with ['1']\""""
+
+
+def test_a_folder_beside_that_is_not_there_is_one_clear_error(folder: Path) -> None:
+    (folder / "manifest.toml").write_text(SET + 'beside = ["data"]\n' + PAIR)
+    with pytest.raises(CannotTry, match=r"there is no folder .*data, which `beside` in .*manifest\.toml names"):
+        others.beside_of(folder)
 
 
 def test_figures_leave_out_what_was_not_answered() -> None:
