@@ -328,10 +328,16 @@ class Isolation:
 
     kind: Literal["directory", "in place"]
     """Whether the script ran in a directory of its own, or where it lies."""
+    level: Literal["overlay", "mirror", "guard"] | None = None
+    """What kept the user's files: the kernel; a mirror, with programs held back; or a mirror alone. None in place."""
+    instead: str | None = None
+    """Why no better level was used, where one was tried."""
     wrote: int = 0
     """The files that it wrote."""
     bytes: int = 0
     """What they hold in all."""
+    removed: int = 0
+    """The files and folders that it removed, where the kernel has kept them."""
     kept_in: str | None = None
     """The folder that was given them; None where they are gone."""
     hidden: list[str] = field(default_factory=list)
@@ -347,14 +353,16 @@ class Isolation:
     elsewhere: list[str] = field(default_factory=list)
     """What changed meanwhile, where the script can hardly have done so."""
     programs: list[str] = field(default_factory=list)
-    """Other programs that it started, of whose files nothing is heard."""
+    """Other programs that it started."""
+    refused: list[str] = field(default_factory=list)
+    """Programs that failed because they may write in the directory alone, with their exit status and the path."""
     held_back: list[str] = field(default_factory=list)
     """Calls that upload, and did not."""
 
     @property
     def harmed(self) -> bool:
-        """Whether a file of the user's is another, though the script did not run in place."""
-        return bool(self.not_put_back or (self.changed and self.kind == "directory"))
+        """Whether a file of the user's is another, though the script did not run in place; or a program was refused."""
+        return bool(self.not_put_back or self.refused or (self.changed and self.kind == "directory"))
 
     def lines(self, *, quiet: bool = False) -> Iterator[str]:
         """What became of it; with ``quiet`` what a person must know all the same."""
@@ -364,6 +372,10 @@ class Isolation:
     def _problems(self) -> Iterator[str]:
         if self.not_put_back:
             yield f"  not put back: {'; '.join(self.not_put_back)}; see harness doctor"
+        for program in self.refused:
+            yield f"  held back: {program}; what follows from it was not seen (docs/isolation.md)"
+        if self.instead:
+            yield f"  ran in a mirror of the working directory: {self.instead}"
         if self.changed and self.kind == "directory":
             by = f"perhaps by {few(self.programs, MOST_FILES)}, which it started" if self.programs else "unseen"
             yield f"  changed, {by}: {few(self.changed, MOST_FILES)}; it is not as it was before the script ran"
@@ -377,6 +389,8 @@ class Isolation:
             yield f"  held back, so nothing was uploaded: {'; '.join(self.held_back)}"
         if self.cached:
             yield f"  kept for the next run: {count(len(self.cached), 'cache')} of datasets beside the data"
+        if self.kind == "directory" and not self.wrote and self.removed:
+            yield f"  removed {count(self.removed, 'file')} or folders in its own view; yours are as they were"
         if self.kind == "directory" and self.wrote:
             kept = f"kept in {self.kept_in}" if self.kept_in else "not kept (--keep FOLDER keeps them)"
             back = f"; put back: {few(self.put_back, MOST_FILES)}" if self.put_back else ""

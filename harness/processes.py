@@ -12,10 +12,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+_pipes: weakref.WeakSet[Afterwards] = weakref.WeakSet()
 
 
 class Afterwards:
@@ -23,6 +26,13 @@ class Afterwards:
 
     def __init__(self, pipe: IO[str]) -> None:
         self._pipe = pipe
+        _pipes.add(self)
+
+    def forget(self) -> None:
+        """Have nothing to do with it any more, in a copy of this process: the end of this one is what it waits for."""
+        with suppress(OSError, ValueError):
+            os.close(self._pipe.fileno())
+        self._pipe = open(os.devnull, "w")  # noqa: SIM115
 
     def begun(self, group: int) -> None:
         """A process group that would be left behind."""
@@ -39,9 +49,18 @@ class Afterwards:
             self._pipe.close()
 
     def _tell(self, number: int) -> None:
-        with suppress(OSError):  # somebody ended it
+        with suppress(OSError, ValueError):  # somebody ended it
             self._pipe.write(f"{number}\n")
             self._pipe.flush()
+
+
+def _forget_in_copies() -> None:
+    for told in list(_pipes):
+        told.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_copies)
 
 
 @contextmanager
@@ -108,6 +127,69 @@ def end_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
+def end_all(home: Path | None, parent: int | None = None, known: Collection[int] = ()) -> None:
+    """Kill what a script has left running: what works in a folder, or was told of it, and the children of a process.
+
+    A process that the system has given to ``parent``, because its own has ended, is one of its children. The ``known``
+    ones are not the script's.
+    """
+    for _ in range(100):
+        left = {pid for pid in _processes() if pid not in known and (_is_of(pid, home) or _parent(pid) == parent)}
+        if not left - {os.getpid()}:
+            return
+        for pid in left - {os.getpid()}:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+            with suppress(OSError):
+                os.waitpid(pid, 0)
+
+
+def children(parent: int) -> frozenset[int]:
+    """The processes that one has started, and those that the system has given to it."""
+    return frozenset(pid for pid in _processes() if _parent(pid) == parent)
+
+
+def _processes() -> Iterator[int]:
+    with suppress(OSError):
+        yield from (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _parent(pid: int) -> int | None:
+    with suppress(OSError, IndexError, ValueError):
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+        return int(parent) if state != "Z" else None
+    return None
+
+
+def _is_of(pid: int, home: Path | None) -> bool:
+    """Whether a process works below a folder, or was started with its name."""
+    if home is None:
+        return False
+    at = os.fsencode(os.path.realpath(home))
+    with suppress(OSError):
+        folder = os.fsencode(os.readlink(f"/proc/{pid}/cwd"))
+        told = Path(f"/proc/{pid}/environ").read_bytes()
+        return folder == at or folder.startswith(at + b"/") or b"HARNESS_ISOLATED=" + at + b"\0" in told
+    return False
+
+
+def _end_views(folder: Path) -> None:
+    """End what runs in the views that are made ready below a folder, and remove what was written in them."""
+    view = _beside("starts/view.py")
+    for described in [*folder.glob(view.PLAN), *folder.glob(f"*/{view.PLAN}")]:
+        with suppress(OSError, ValueError, TypeError):
+            plan = view.Plan.read(described.parent)
+            for _ in range(100):
+                name = (described.parent / "namespace").read_text() if (described.parent / "namespace").exists() else ""
+                left = [*view.inside(name)]
+                for pid in left:
+                    with suppress(OSError):
+                        os.kill(pid, signal.SIGKILL)
+                if not left:
+                    break
+            view.remove(plan)
+
+
 def main() -> None:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)  # they are for the command, which ends in its own way
@@ -122,21 +204,25 @@ def main() -> None:
     for group in groups:
         end_group(group)
     folder, *logs = sys.argv[1:]
-    put_back = _put_back()
+    _end_views(Path(folder))
+    end_all(Path(folder))
+    put_back = _beside("put_back.py")
     for log in logs:
         put_back.put_back_all(Path(log))
     with suppress(OSError):
         put_back.remove(folder)
 
 
-def _put_back() -> Any:
-    """The module beside this one: nothing else of the package can be imported here."""
+def _beside(name: str) -> Any:
+    """A module of a file below this one's folder: nothing else of the package can be imported here."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    spec = spec_from_file_location("put_back", Path(__file__).with_name("put_back.py"))
+    file = Path(__file__).parent / name
+    spec = spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
+    sys.modules[file.stem] = module  # where its dataclasses look for their names
     spec.loader.exec_module(module)
     return module
 

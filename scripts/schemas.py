@@ -14,7 +14,7 @@ from harness.baseline.same_training import SameTrainingReport
 from harness.baseline.trainings import TrainingsReport
 from harness.catalogue import Explained
 from harness.compare.differences import CompareReport
-from harness.describe.page import Description
+from harness.describe.description import Description
 from harness.findings import SCHEMA
 from harness.matrix import Matrix
 from harness.record import DocumentsRecord, RunRecord

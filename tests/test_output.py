@@ -145,7 +145,7 @@ def test_a_format_has_stdout_for_itself(
     out = Output(tmp_path / "found.json", format=form)
     out.check()
     out.echo(["a line"])
-    out.write("{}", FOUND)
+    out.write("{}", lambda: FOUND)
     assert (tmp_path / "found.json").read_text() == "{}\n"
     lines = "a line\n" + FORMS["github"] * (github and form != "github")
     assert capsys.readouterr() == ((lines, "") if form == "text" else (FORMS[form], lines))
@@ -155,7 +155,7 @@ def test_the_format_json_is_json_to_stdout(capsys: pytest.CaptureFixture[str]) -
     for out in (Output(format="json"), Output(Path("-")), Output(Path("-"), format="json")):
         out.check()
         out.echo(["a line"])
-        out.write("{}", FOUND)
+        out.write("{}", lambda: FOUND)
         assert capsys.readouterr() == ("{}\n", "a line\n")
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from harness import launch
 from harness.baseline.trainings import Crashed, described, distance_between
-from harness.describe.page import Description
+from harness.describe.description import Description
 from harness.describe.updates import UNCLIPPED
 from harness.findings import Report, strict
 from harness.settings import Training, Way

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 from pydantic import TypeAdapter
 
 from harness.baseline.formerly import fact_today
+from harness.describe.description import ORDER, Description
 from harness.describe.lines import BITS
-from harness.describe.page import ORDER, Description
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import Finding, Report, errors_of, strict

@@ -40,8 +40,10 @@ from harness.errors import CannotTry
 from harness.settings import WatchOptions
 
 if TYPE_CHECKING:
+    from harness.findings import Isolation
     from harness.repairs.prove import Bench
     from harness.spread import On
+    from harness.starts.isolated import Place
     from harness.watch.script import CheckReport
 
 
@@ -127,31 +129,25 @@ def check(
     arguments = script_arguments(script, arguments, module=options.module)
     restore = stdout_on_stderr() if output.err else None
 
-    from harness.starts.isolated import isolated, named
-    from harness.watch.script import check_script
+    from harness.starts.apart import run
+
+    def watched(place: Place, leaving: Callable[[Callable[[], CheckReport]], int]) -> CheckReport:
+        from harness.watch.script import check_script
+
+        return check_script(place.script, place.arguments, options, leaving=leaving)
 
     with ExitStack() as stack:
         say_what_runs(script, files, shortened=not options.full, quiet=quiet)
-        hidden = files.hidden(script, arguments, module=options.module)
+        how = files.how(script, arguments, module=options.module)
         bench = stack.enter_context(_bench(script, arguments, options, output)) if diff or fix else None
-        place = stack.enter_context(
-            isolated(script, arguments, module=options.module, in_place=files.in_place, keep=files.keep, hidden=hidden)
-        )
 
-        def told(report: CheckReport) -> int:
+        def told(report: CheckReport, isolation: Isolation) -> int:
             if restore is not None:
                 restore()
-            report = replace(named(report, place.real), script=script, isolation=place.close(report.crashed))
+            report = replace(report, script=script, isolation=isolation)
             return _told(report, output, bench, diff=diff, fix=fix, strict=strict)
 
-        def leaving(outcome: Callable[[], CheckReport]) -> int:
-            try:
-                return told(outcome())
-            except CannotTry as error:
-                say(f"harness: {place.real(str(error))}", err=True)
-                return CANNOT_TRY
-
-        sys.exit(told(check_script(place.script, place.arguments, options, leaving=leaving)))
+        sys.exit(run(script, arguments, watched, told, **how))
 
 
 def _check_repairs(*, diff: bool, fix: bool, to_stdout: bool, processes: int | None) -> None:
@@ -194,7 +190,7 @@ def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, 
         echo(outcome_lines(report, quiet=output.quiet, verbose=output.verbose), err=True)
         if on is not None and report.findings and report.crashed is None:
             _repair(report, on, diff=diff, fix=fix)
-        output.write(json.dumps(report.as_dict(), indent=2), log.of_check(report))
+        output.write(json.dumps(report.as_dict(), indent=2), lambda: log.of_check(report))
         if output.receipt is not None:
             output.write_file(output.receipt, "\n".join(receipt_lines(report, library_versions())))
     if report.crashed is not None:
@@ -252,5 +248,5 @@ def _check_all(options: WatchOptions, files: FileOptions, strict: bool, on: On, 
         for each in check_scripts(commands, words, on):
             echo(script_lines(each, quiet=output.quiet, verbose=output.verbose), err=True)
             report.scripts.append(each)
-        output.write(json.dumps(report.as_dict(), indent=2), log.of_checks(report))
+        output.write(json.dumps(report.as_dict(), indent=2), lambda: log.of_checks(report))
     return report.status

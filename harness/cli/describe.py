@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,8 +27,12 @@ from harness.cli.options import (
     watch_options,
 )
 from harness.cli.output import STDOUT, Output, echo, say, stdout_on_stderr
-from harness.errors import CannotTry
 from harness.settings import WatchOptions
+
+if TYPE_CHECKING:
+    from harness.describe.description import Description
+    from harness.findings import Isolation
+    from harness.starts.isolated import Place
 
 
 @click.command(
@@ -69,32 +74,24 @@ def describe(
         sys.exit(in_processes("describe", words, [script, *arguments], processes, files, module=options.module))
     arguments = script_arguments(script, arguments, module=options.module)
     restore = stdout_on_stderr()
-    from harness.describe import page
-    from harness.starts.isolated import isolated, named
+    from harness.starts.apart import run
+
+    def watched(place: Place, leaving: Callable[[Callable[[], Description]], int]) -> Description:
+        from harness.describe import page
+
+        return page.describe(place.script, place.arguments, options, leaving=leaving)
+
+    def told(report: Description, isolation: Isolation) -> int:
+        restore()
+        report = replace(report, isolation=isolation)
+        if report.crashed is not None:
+            say(report.crashed, err=True)
+        if launch.is_main_process():
+            if not (quiet and json_file):
+                echo(report.text(), err=json_file == STDOUT)
+            echo(isolation.lines(quiet=quiet), err=True)
+            output.write_json(json.dumps(report.as_dict(), indent=1))
+        return CRASHED if report.crashed is not None else CANNOT_TRY if isolation.harmed else 0
 
     say_what_runs(script, files, shortened=not options.full, quiet=quiet)
-    hidden = files.hidden(script, arguments, module=options.module)
-    with isolated(
-        script, arguments, module=options.module, in_place=files.in_place, keep=files.keep, hidden=hidden
-    ) as place:
-
-        def told(report: page.Description) -> int:
-            restore()
-            report = replace(named(report, place.real), isolation=(isolation := place.close(report.crashed)))
-            if report.crashed is not None:
-                say(report.crashed, err=True)
-            if launch.is_main_process():
-                if not (quiet and json_file):
-                    echo(report.text(), err=json_file == STDOUT)
-                echo(isolation.lines(quiet=quiet), err=True)
-                output.write_json(json.dumps(report.as_dict(), indent=1))
-            return CRASHED if report.crashed is not None else CANNOT_TRY if isolation.harmed else 0
-
-        def leaving(outcome: Callable[[], page.Description]) -> int:
-            try:
-                return told(outcome())
-            except CannotTry as error:
-                say(f"harness: {place.real(str(error))}", err=True)
-                return CANNOT_TRY
-
-        sys.exit(told(page.describe(place.script, place.arguments, options, leaving=leaving)))
+    sys.exit(run(script, arguments, watched, told, **files.how(script, arguments, module=options.module)))

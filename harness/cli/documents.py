@@ -100,7 +100,7 @@ def documents(
     out.echo(row_lines(record))
     out.echo(outcome_lines(record, output))
     paths = {each.file: each.path for each in found}
-    out.write(record.model_dump_json(indent=1), log.of_documents(record, paths))
+    out.write(record.model_dump_json(indent=1), lambda: log.of_documents(record, paths))
     if record.interrupted:
         kept = "; no document was changed" if fix else ""
         raise CannotTry(f"interrupted; what was found until then is in {file}{kept}")

@@ -65,5 +65,5 @@ def matrix(
     out.echo(matrix_lines(found, comparison, everything=everything))
     if markdown is not None:
         write_markdown(markdown, markdown_lines(found, comparison, everything=everything))
-    out.write(found.as_json(), log.of_changes(changes))
+    out.write(found.as_json(), lambda: log.of_changes(changes))
     sys.exit(FOUND if changes else 0)

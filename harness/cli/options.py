@@ -121,12 +121,17 @@ class FileOptions:
         self, script: str, arguments: Sequence[str], *, module: bool = False, processes: int = 1
     ) -> tuple[str, ...]:
         """Patterns of the files that the script is not to see."""
-        if not self.fresh:
+        if not self.fresh or "HARNESS_AGAIN" in os.environ:  # of a script that starts itself anew it is done
             return ()
         from harness.starts.fresh import own_checkpoints
         from harness.starts.workdir import Command
 
         return own_checkpoints(Command(script, tuple(arguments), module, processes))
+
+    def how(self, script: str, arguments: Sequence[str], *, module: bool = False) -> dict[str, Any]:
+        """What :func:`harness.starts.apart.run` is given."""
+        hidden = self.hidden(script, arguments, module=module)
+        return {"module": module, "in_place": self.in_place, "keep": self.keep, "hidden": hidden}
 
     def words(self) -> list[str]:
         """The options as a command line has them, in whatever folder."""

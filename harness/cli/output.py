@@ -150,8 +150,10 @@ class Output:
         if self.receipt is not None and self.receipt.suffix != ".md":
             raise CannotTry(f"--receipt {self.receipt} is not named as Markdown is; write --receipt FILE.md")
 
-    def write(self, as_json: str, log: Log) -> None:
+    def write(self, as_json: str, log: Callable[[], Log]) -> None:
         """Write what was found in the forms that are asked for; GitHub gets its annotations without asking.
+
+        The ``log`` is made where a form needs it.
 
         Raises:
             CannotTry: ``--json`` cannot be written.
@@ -159,11 +161,11 @@ class Output:
         from harness.report import annotations, sarif
 
         if self.format == "github":
-            echo(annotations.of_log(log))
+            echo(annotations.of_log(log()))
         elif annotations.running_in_github_actions():
-            self.echo(annotations.of_log(log))
+            self.echo(annotations.of_log(log()))
         if self.format == "sarif":
-            say(json.dumps(sarif.of_log(log), indent=2))
+            say(json.dumps(sarif.of_log(log()), indent=2))
         self.write_json(as_json)
 
     def write_json(self, text: str) -> None:

@@ -122,5 +122,5 @@ def resume(
     )
     if not quiet or report.failed:
         echo(outcome_lines(report), err=True)
-    out.write(json.dumps(report.as_dict(), indent=2), log.of_resume(report))
+    out.write(json.dumps(report.as_dict(), indent=2), lambda: log.of_resume(report))
     sys.exit(FOUND if report.failed else 0)

@@ -127,7 +127,7 @@ def run(
             if failed := write_beside(output / FILE_NAME, record, baselines=folder, fallback=fallback):
                 say(f"harness: {failed}", err=True)
         finally:
-            out.write(record.as_json(), log.of_run(record))
+            out.write(record.as_json(), lambda: log.of_run(record))
     if record.interrupted:
         raise CannotTry(f"interrupted; what was measured until then is in {output}, and --resume goes on with it")
     sys.exit(FOUND if record.failed else 0)

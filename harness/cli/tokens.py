@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +22,11 @@ from harness.cli.options import (
     script_arguments,
 )
 from harness.cli.output import STDOUT, Output, echo, stdout_on_stderr
+
+if TYPE_CHECKING:
+    from harness.findings import Isolation
+    from harness.starts.isolated import Place
+    from harness.watch.teaching import TaughtReport
 
 
 @click.command(
@@ -64,16 +71,20 @@ def tokens(
     arguments = script_arguments(script, arguments, module=module)
     restore = stdout_on_stderr()
     from harness.report.tokens import lines
-    from harness.starts.isolated import isolated, named
-    from harness.watch.teaching import taught_by
+    from harness.starts.apart import run
 
-    hidden = files.hidden(script, arguments, module=module)
-    with isolated(script, arguments, module=module, in_place=files.in_place, keep=files.keep, hidden=hidden) as place:
-        report = taught_by(place.script, place.arguments, module=module, rows=rows, updates=updates)
+    def watched(place: Place, leaving: Callable[[Callable[[], TaughtReport]], int]) -> TaughtReport:
+        from harness.watch.teaching import taught_by
+
+        return taught_by(place.script, place.arguments, module=module, rows=rows, updates=updates)
+
+    def told(report: TaughtReport, isolation: Isolation) -> int:
         restore()
-        report = replace(named(report, place.real), isolation=(isolation := place.close(report.crashed)))
-    if not (quiet and json_file):
-        echo(lines(report), err=json_file == STDOUT)
-    echo(isolation.lines(quiet=quiet), err=True)
-    output.write_json(json.dumps(report.as_dict(), indent=1))
-    sys.exit(CRASHED if report.crashed is not None else CANNOT_TRY if isolation.harmed else 0)
+        report = replace(report, isolation=isolation)
+        if not (quiet and json_file):
+            echo(lines(report), err=json_file == STDOUT)
+        echo(isolation.lines(quiet=quiet), err=True)
+        output.write_json(json.dumps(report.as_dict(), indent=1))
+        return CRASHED if report.crashed is not None else CANNOT_TRY if isolation.harmed else 0
+
+    sys.exit(run(script, arguments, watched, told, **files.how(script, arguments, module=module)))

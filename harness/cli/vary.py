@@ -86,5 +86,5 @@ def vary(
     )
     if not quiet or report.findings:
         echo(outcome_lines(report), err=True)
-    out.write(json.dumps(report.as_dict(), indent=2), log.of_vary(report))
+    out.write(json.dumps(report.as_dict(), indent=2), lambda: log.of_vary(report))
     sys.exit(FOUND if report.failed else 0)

@@ -14,7 +14,8 @@ import torch
 import xxhash
 from torch.utils.data import DataLoader
 
-from harness.describe.lines import BITS, Line, Section, line, listed, number, spread
+from harness.describe.description import Line
+from harness.describe.lines import BITS, Section, line, listed, number, spread
 from harness.findings import count
 from harness.watch.bounded import MOST
 from harness.watch.events import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from harness.describe.description import Line
 from harness.findings import few
 from harness.watch.bus import Listener
 from harness.watch.monitor import ALWAYS_SAMPLED, Monitor
@@ -22,19 +22,6 @@ MOST_NAMES = 6
 
 MOST_SHOWN = 4
 """Names, updates or values of a list that a line shows."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One thing that a run did."""
-
-    section: str
-    text: str
-    """Empty where only a baseline keeps it."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """Key to what JSON can hold: without times and paths of a machine, so that the same run has the same facts."""
-    where: str | None = None
-    """FILE:LINE of the user's line."""
 
 
 class Section(Listener):

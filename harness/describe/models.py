@@ -11,7 +11,8 @@ from weakref import ref
 import torch
 from torch import nn
 
-from harness.describe.lines import MOST_SHOWN, Line, Section, line, listed, number, patterns
+from harness.describe.description import Line
+from harness.describe.lines import MOST_SHOWN, Section, line, listed, number, patterns
 from harness.findings import count
 from harness.torch_objects import checksum, held_by, is_distributed, real, share_parameters
 from harness.watch.bounded import Distinct

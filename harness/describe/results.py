@@ -15,7 +15,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from harness.describe.lines import BITS, FIRST, MOST_SHOWN, Line, Section, line, listed, number
+from harness.describe.description import Line
+from harness.describe.lines import BITS, FIRST, MOST_SHOWN, Section, line, listed, number
 from harness.digests import digest, joined
 from harness.findings import count
 from harness.torch_objects import is_dense, is_distributed

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from harness.describe.lines import Line, Section, line, listed, number
+from harness.describe.description import Line
+from harness.describe.lines import Section, line, listed, number
 from harness.describe.update_losses import UpdateLosses
 from harness.findings import count
 from harness.watch.events import IGNORED, Backward, BackwardBegins, LossCall

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.optim import Optimizer
 
-from harness.describe.lines import FIRST, Line, Section, line, listed, number, patterns, spread
+from harness.describe.description import Line
+from harness.describe.lines import FIRST, Section, line, listed, number, patterns, spread
 from harness.describe.models import names_of
 from harness.findings import count
 from harness.torch_objects import held_by, is_dense, share_groups

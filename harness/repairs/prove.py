@@ -63,7 +63,7 @@ class Bench:
         workdir = self.scratch.workdir(self.number, self.command)
         try:
             for name, data in files.items():
-                Path(workdir.own(name)).write_bytes(data)
+                workdir.put(name, data)
             found = _check(workdir, self.options, max(LEAST_PATIENCE, PATIENCE * seconds))
             return named(found, workdir.real)
         finally:

@@ -246,7 +246,7 @@ def event_starts(command: Command, resume_arguments: Sequence[str]) -> Iterator[
         CannotTry: the same command is under way.
     """
     kept = Kept(command, resume_arguments)
-    with kept.alone(), scratch("harness-resume-", kept.name) as given:
+    with kept.alone(), scratch("harness-resume-", kept.name, [str(kept.root)]) as given:
         yield EventStarts(command, resume_arguments, kept, given)
         kept.remove()
 

@@ -10,13 +10,13 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from harness.files import write_atomically
 from harness.put_back import cache_folder, remove
-from harness.starts.mirror import Mirror
 
 PATTERN = "cache-*.arrow"
 ABOUT, STATE = "about.json", "state.json"
@@ -29,8 +29,8 @@ SOON_GONE = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/folders")  # noqa
 """Folders below which nothing is there for the next run."""
 
 
-def bring(mirror: Mirror) -> None:
-    """Link the caches that were kept into the mirror, beside the data that they were made of."""
+def bring(mirror: Any) -> None:
+    """Link the caches that were kept into a mirror (or what stands for one), beside the data that they were made of."""
     for kept in _kept():
         with suppress(OSError, ValueError, KeyError):
             folder = json.loads((kept / ABOUT).read_text(encoding="utf-8"))["folder"]
@@ -44,8 +44,11 @@ def bring(mirror: Mirror) -> None:
                     os.utime(kept)
 
 
-def keep(mirror: Mirror, written: Iterable[str]) -> list[str]:
-    """Keep the caches among what was written, given by real paths: those that are kept."""
+def keep(where: Mapping[str, str], written: Iterable[str]) -> list[str]:
+    """Keep the caches among what was written, given by real paths: those that are kept.
+
+    ``where`` has the path at which each lies.
+    """
     found = []
     for path in written:
         folder = os.path.dirname(path)
@@ -56,7 +59,7 @@ def keep(mirror: Mirror, written: Iterable[str]) -> list[str]:
         kept = _home() / _key(folder)
         with suppress(OSError):
             kept.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(mirror.of(path), kept / f".{os.getpid()}")
+            shutil.copyfile(where[path], kept / f".{os.getpid()}")
             os.replace(kept / f".{os.getpid()}", kept / os.path.basename(path))
             write_atomically(kept / ABOUT, json.dumps({"folder": folder}))
             found.append(path)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from harness.starts.isolated import VARIABLE, Directory, joined
+from harness.starts.isolated import VARIABLE, directory_at, joined
 from harness.starts.journal import Writer
 from harness.starts.operations import Operations
 from harness.starts.orders import KillPoint, Orders
@@ -107,7 +107,7 @@ def _run(orders: Orders, path: Path | None, journal: TextIO, rank: int, others: 
     process, patches = os.getpid(), Patches(session.fails)
     Files(recording, locator, Path.cwd()).install(patches)
     if orders.operations:
-        mirror = Directory.join(Path(os.environ[VARIABLE])).mirror
+        mirror = directory_at(Path(os.environ[VARIABLE])).mirror
         Operations(recording, locator, mirror, orders.watched).install(patches)
     try:
         with as_main(orders.script, orders.arguments, path), room_on_the_stack(), instrumented(session):

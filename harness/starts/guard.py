@@ -12,15 +12,14 @@ import functools
 import os
 import shutil
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any, Protocol
 
-from harness.put_back import CannotKeep, Log
-from harness.starts.mirror import Mirror
+from harness.put_back import CannotKeep
+from harness.starts.changes import Changes
 from harness.watch.guards import Guard, is_the_scripts
 from harness.watch.instrument.patches import Original, Patches
 
@@ -32,122 +31,12 @@ STARTS = frozenset(
 )
 """Events of another program that is started, of whose files nothing is heard."""
 
-NO_FILES = ("/dev", "/proc", "/sys")
-
-CACHES = (
-    "XDG_CACHE_HOME HF_HOME HF_HUB_CACHE HF_DATASETS_CACHE HF_XET_CACHE TRANSFORMERS_CACHE TORCH_HOME TRITON_CACHE_DIR "
-    "TORCHINDUCTOR_CACHE_DIR TORCH_EXTENSIONS_DIR CUDA_CACHE_PATH NUMBA_CACHE_DIR MPLCONFIGDIR NLTK_DATA KERAS_HOME "
-    "WANDB_CACHE_DIR PYTHONPYCACHEPREFIX"
-).split()
-"""Variables that name a folder of caches, which may grow."""
-
-CACHE_FOLDERS = "~/.cache ~/Library/Caches ~/.triton ~/.nv ~/.config/matplotlib ~/nltk_data ~/.keras".split()
-
-
-class Changes(Protocol):
-    """What is told of a change before it is made. Paths are as the script gives them."""
-
-    failed: str | None
-    """Why something could not be kept, where that was so: the script is over then."""
-
-    def writes(self, path: str, *, follow: bool = True, empty: bool = False) -> None:
-        """A file, folder or link is made, written or removed."""
-
-    def moves(self, source: str, target: str) -> None:
-        """Something gets another name."""
-
-    def removes_all(self, path: str) -> None:
-        """A folder is removed with all that is in it."""
-
-    def starts(self, program: str) -> None:
-        """Another program is started."""
-
 
 class Hears(Protocol):
     """What is told of files that are written without an audit event."""
 
     def writes(self, path: Any) -> None:
         """A file is about to be written."""
-
-
-class Kept:
-    """Makes what is in the mirror its own, and keeps what lies outside of it."""
-
-    def __init__(self, mirror: Mirror, log: Log, free: Sequence[str] = ()) -> None:
-        """``free`` are folders that are nobody's but the command's."""
-        self.mirror, self.log = mirror, log
-        self.programs: dict[str, None] = {}
-        self.failed: str | None = None
-        self._free = (*caches(), *(os.path.join(os.path.realpath(each), "") for each in free))
-
-    def writes(self, path: str, *, follow: bool = True, empty: bool = False) -> None:
-        at = self.mirror.own(path, follow=follow, empty=empty)
-        if not self.mirror.holds(at) and not self._is_free(at):
-            self.log.changes(at)
-
-    def moves(self, source: str, target: str) -> None:
-        one, other = (self.mirror.own(each, follow=False) for each in (source, target))
-        outside = [not (self.mirror.holds(each) or self._is_free(each)) for each in (one, other)]
-        if all(outside):
-            self.log.moves(one, other)
-        elif outside[0]:
-            self.log.removes_all(one) if os.path.isdir(one) and not os.path.islink(one) else self.log.changes(one)
-        elif outside[1]:
-            self.log.changes(other)
-
-    def removes_all(self, path: str) -> None:
-        self.mirror.own(path)  # of what is outside each file is told of
-
-    def starts(self, program: str) -> None:
-        self.programs[os.path.basename(program)] = None
-
-    def _is_free(self, path: str) -> bool:
-        folder = f"{path}{os.sep}"  # it may be one of these itself
-        return folder.startswith(self._free) or f"{os.sep}__pycache__{os.sep}" in folder
-
-
-class Noticed:
-    """Notices which files that were there are changed: where the script runs in place."""
-
-    def __init__(self) -> None:
-        self.changed: dict[str, None] = {}
-        """Absolute paths, without links."""
-        self.failed: str | None = None
-        self._free = caches()
-
-    def writes(self, path: str, *, follow: bool = True, empty: bool = False) -> None:
-        folder, name = os.path.split(os.path.abspath(path))
-        at = os.path.realpath(path) if follow else os.path.join(os.path.realpath(folder), name)
-        if os.path.isfile(at) and not at.startswith(self._free) and "__pycache__" not in at:
-            self.changed[at] = None
-
-    def moves(self, source: str, target: str) -> None:
-        self.writes(source, follow=False)
-        self.writes(target, follow=False)
-
-    def removes_all(self, path: str) -> None:
-        """Nothing: of each file it is told."""
-
-    def starts(self, program: str) -> None:
-        """Nothing: what it changes is not noticed."""
-
-
-def caches() -> tuple[str, ...]:
-    """The folders of caches, which may grow, and those without files; each with a slash behind it."""
-    named = [os.environ[each] for each in CACHES if os.environ.get(each)]
-    folders = [*NO_FILES, *named, *map(os.path.expanduser, CACHE_FOLDERS), inductor_cache()]
-    return tuple({os.path.realpath(each) + os.sep for each in folders})
-
-
-def inductor_cache() -> str:
-    """Folder of what torch.compile has compiled, unless it is told otherwise."""
-    import getpass
-
-    try:
-        user = getpass.getuser()
-    except (ImportError, KeyError, OSError):  # a user without a name
-        user = str(os.getuid())
-    return os.path.join(tempfile.gettempdir(), f"torchinductor_{user}")
 
 
 class Stays(Guard):
@@ -303,6 +192,68 @@ class FileGuard:
         name = name.removeprefix("file:").partition("?")[0]
         for ending in ("", "-journal", "-wal", "-shm"):
             self._changes.writes(f"{name}{ending}")
+
+
+LARGE = 2**30
+"""Bytes of a file of which it is said that the kernel copies it before it is changed."""
+
+
+class Started:
+    """Hears, in a view of the file system, of programs that are started, and of large files before they are copied."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._on = True
+        self._told: set[str] = set()
+
+    def install(self, patches: Patches) -> None:
+        hears = Stays().guarded(self._hears)
+
+        def heard(event: str, args: tuple[Any, ...]) -> None:
+            if self._on and (event in STARTS or (event == "open" and isinstance(args[2], int) and args[2] & WRITES)):
+                hears(event, args)
+
+        sys.addaudithook(heard)
+        patches.at_the_end(self._ends)
+        patches.guarded_by(Stays()).wrap(os, "rename", _folder_moved)
+        patches.guarded_by(Stays()).wrap(os, "replace", _folder_moved)
+
+    def _ends(self) -> None:
+        self._on = False
+
+    def _hears(self, event: str, args: tuple[Any, ...]) -> None:
+        if event in STARTS:
+            self._changes.starts(path_given(args[0]) or event)
+            return
+        path = path_given(args[0])
+        if path is None or args[2] & os.O_TRUNC or path in self._told:
+            return
+        with suppress(OSError):
+            size = os.stat(path).st_size
+            if size >= LARGE:
+                self._told.add(path)
+                there = os.statvfs(path)
+                self._copied(os.path.abspath(path), size, there.f_bavail * there.f_frsize)
+
+    def _copied(self, path: str, size: int, free: int) -> None:
+        if free < size:
+            self._changes.failed = f"{path} ({size:,} bytes) is copied before it is changed; {free:,} bytes are free"
+            raise CannotKeep(self._changes.failed)
+        os.write(2, f"harness: {path} ({size / 1e9:.1f} GB) is copied before the script changes it\n".encode())
+
+
+def _folder_moved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Give a folder another name that was there before: an overlay of a user without rights refuses that."""
+    try:
+        return original(*args, **kwargs)
+    except OSError as error:
+        if error.errno != errno.EXDEV or kwargs or len(args) != 2 or not os.path.isdir(args[0]):
+            raise
+        if os.path.isdir(args[1]):
+            os.rmdir(args[1])  # as the system does, which refuses one that is not empty
+        shutil.copytree(args[0], args[1], symlinks=True)
+        shutil.rmtree(args[0])
+        return None
 
 
 def path_given(path: Any, dir_fd: Any = None) -> str | None:

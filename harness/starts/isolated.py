@@ -1,16 +1,18 @@
-"""Isolated runs: a script in a directory of its own, after which the user's files are what they were.
+"""Isolated runs: a script in a place of its own, after which the user's files are what they were.
 
-The directory is a :class:`~harness.starts.mirror.Mirror` of the working directory and of the script's folder. What the
-script changes outside of it is put back at the end, by another process where this one is killed. What was changed all
-the same is named (:class:`~harness.findings.Isolation`).
+There are three levels. *overlay*: a private view of the file system (:mod:`harness.starts.overlay`). *mirror*: a
+:class:`~harness.starts.mirror.Mirror` of the working directory and of the script's folder; what the script changes
+outside of it is put back at the end, and programs that it starts may write there alone
+(:mod:`harness.starts.programs`). *guard*: the mirror, where the machine cannot hold back programs.
+
+The script runs in a copy of this process (:mod:`harness.starts.apart`), which stays outside, writes what it was asked
+to write, and reports.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
-import re
 import shutil
 import stat
 import sys
@@ -20,20 +22,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from harness import launch
 from harness.errors import CannotTry
-from harness.files import write_atomically
 from harness.findings import Isolation
 from harness.processes import afterwards
-from harness.put_back import CannotKeep, Log, changes_in, log_name, logs_folder, put_back_all, remove
+from harness.put_back import changes_in, log_name, logs_folder
 from harness.starts import caches
-from harness.starts.guard import FileGuard, Kept, Noticed, inductor_cache
-from harness.starts.mirror import Mirror, Stamp
-from harness.starts.uploads import Uploads
+from harness.starts.changes import Kept, Noticed
+from harness.starts.directory import ABOUT, Directory
+from harness.starts.fence import refused_in
+from harness.starts.levels import Level, chosen
+from harness.starts.overlay import Overlay
 from harness.watch.exchange import name_of_launch
-from harness.watch.instrument.patches import Patches
+
+if TYPE_CHECKING:
+    from harness.starts.mirror import Mirror
 
 VARIABLE = "HARNESS_ISOLATED"
 """The folder of the directory that this process is to join."""
@@ -43,110 +48,6 @@ PREFIX = "harness-run-"
 PATIENCE = 120.0
 """Seconds that the ranks of a launcher wait for the directory that the first of them makes."""
 
-AT, TEMPORARY, ABOUT = "at", "tmp", "about.json"
-
-
-@dataclass(frozen=True)
-class Directory:
-    """An isolated working directory on the disk: the mirror, a folder for temporary files, and where its log lies."""
-
-    home: Path
-    mirror: Mirror
-    logs: Path
-    """Folder with a log for each process that joins."""
-    folders: tuple[str, ...] = ()
-    """Folders that are mirrored; none where another process has named all that lies in them."""
-    free: tuple[str, ...] = ()
-    """Folders outside in which nothing is put back: they are the command's own."""
-
-    @classmethod
-    def make(cls, home: Path, folders: Sequence[str], logs: Path, free: Sequence[str] = ()) -> Directory:
-        """Make one with these folders, given by their absolute paths without links; ``logs`` is where its log lies.
-
-        Raises:
-            CannotTry: there is no room for it.
-        """
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        mirror = Mirror(home / AT)
-        try:
-            (home / TEMPORARY).mkdir()
-            for folder in folders:
-                mirror.add(folder)
-            caches.bring(mirror)
-        except (CannotKeep, OSError) as error:
-            remove(str(home))
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            raise CannotTry(
-                f"no isolated working directory could be made in {home.parent} ({why}); set TMPDIR to a folder with "
-                "room, or run the script where it lies with --in-place"
-            ) from error
-        return cls(home, mirror, logs, tuple(folders), tuple(free))
-
-    def share(self) -> None:
-        """Let other processes join."""
-        about = {
-            "logs": str(self.logs),
-            "free": self.free,
-            "linked": self.mirror.linked,
-            "listing": self.mirror.listing,
-        }
-        write_atomically(self.home / ABOUT, json.dumps(about))
-
-    @classmethod
-    def join(cls, home: Path) -> Directory:
-        """The directory that another process has made and shares."""
-        about = json.loads((home / ABOUT).read_text(encoding="utf-8"))
-        linked, listing = ({path: _stamp(each) for path, each in about[name].items()} for name in ("linked", "listing"))
-        mirror = Mirror(home / AT, linked=linked, listing=listing)
-        mirror.copied = dict(mirror.stamps())
-        return cls(home, mirror, Path(about["logs"]), free=tuple(about["free"]))
-
-    def inside(self, word: str, folders: Sequence[str]) -> str:
-        """A word of a command line with the paths of the mirror for those of its folders."""
-        for folder in folders:
-            # No part of another path, or of a URL.
-            found = rf"(?<![\w./-]){re.escape(folder)}(?![\w.-])"
-            word = re.sub(found, lambda _, folder=folder: self.mirror.of(folder), word)  # type: ignore[misc]
-        return word
-
-    def environment(self) -> dict[str, str]:
-        """What is set for a script in it."""
-        kept = {} if "TORCHINDUCTOR_CACHE_DIR" in os.environ else {"TORCHINDUCTOR_CACHE_DIR": inductor_cache()}
-        return {"TMPDIR": str(self.home / TEMPORARY), VARIABLE: str(self.home), **kept}
-
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """This process in it, unguarded: what it starts joins."""
-        with ExitStack() as undo:
-            _go(self, undo)
-            yield
-
-    def hide(self, patterns: Sequence[str]) -> None:
-        """Have files, given by patterns of their paths from the working directory, not be there."""
-        for pattern in patterns:
-            for found in Path(self.mirror.of(self.folders[0])).glob(pattern):
-                remove(self.mirror.own(str(found), follow=False))
-
-    def guarded(self) -> Kept:
-        """What a guard of this process tells of changes."""
-        return Kept(self.mirror, Log(self.logs / _number()), (str(self.home), *self.free))
-
-    def put_back(self) -> list[str]:
-        return put_back_all(self.logs)
-
-    def remove(self) -> None:
-        with suppress(OSError):
-            remove(str(self.home))
-
-    def reached(self) -> list[str]:
-        """Real files that were changed through links: nothing was heard of that."""
-        return [path for path, linked in self.mirror.changed() if linked]
-
-
-def _stamp(given: Sequence[int]) -> Stamp:
-    inode, size, changed = given
-    return inode, size, changed
-
 
 @dataclass
 class Place:
@@ -155,16 +56,19 @@ class Place:
     script: str
     """Path of the script as it is named there."""
     arguments: tuple[str, ...] = ()
-    directory: Directory | None = None
+    directory: Directory | Overlay | None = None
+    level: Level | None = None
     keep: Path | None = None
     """The folder that is given what the script wrote."""
     hidden: tuple[str, ...] = ()
     """Patterns of files that are not there for it."""
     changes: Kept | Noticed = field(default_factory=Noticed)
-    uploads: Uploads = field(default_factory=Uploads)
+    held_back: dict[str, None] = field(default_factory=dict)
+    """Uploads that were held back."""
     owner: bool = True
     """Whether this process made the directory, and removes it."""
-    _stack: ExitStack = field(default_factory=ExitStack)
+    undo: ExitStack = field(default_factory=ExitStack)
+    """What leaves the place."""
     _process: int = field(default_factory=os.getpid)
     _found: Isolation | None = None
 
@@ -180,7 +84,7 @@ class Place:
                 its traceback says, because there was no room for what it wrote.
         """
         if self._found is None:
-            self._stack.close()
+            self.undo.close()
             self._found, left = Isolation("directory"), list[str]()
             try:
                 self._found = self._isolation()
@@ -207,32 +111,57 @@ class Place:
             self.close()
 
     def _isolation(self) -> Isolation:
-        held_back = list(self.uploads.held_back)
+        held_back = list(self.held_back)
         if self.directory is None:
             changed = list(self.changes.changed) if isinstance(self.changes, Noticed) else []
             return Isolation("in place", changed=changed, held_back=held_back)
+        found = Isolation("directory", hidden=list(self.hidden), held_back=held_back, level=self.level)
+        if isinstance(self.directory, Overlay):
+            self._of_overlay(found, self.directory)
+        else:
+            self._of_mirror(found, self.directory)
+        return found
+
+    def _of_overlay(self, found: Isolation, overlay: Overlay) -> None:
+        if self.owner:
+            overlay.end_all()
+        changes = overlay.changes()
+        written = {change.path: change.size for change in changes if change.kind == "file"}
+        found.wrote, found.bytes = len(written), sum(written.values())
+        found.removed = sum(change.kind == "gone" for change in changes)
+        found.programs = list(self.changes.programs)
+        where = {change.path: change.upper for change in changes}
+        found.cached = caches.keep(where, written)
+        if self.keep is not None:
+            _keep(self.keep, written, where)
+            found.kept_in = str(self.keep)
+
+    def _of_mirror(self, found: Isolation, directory: Directory) -> None:
         assert isinstance(self.changes, Kept)
-        mirror, changes = self.directory.mirror, self.changes
-        outside = _outside(self.directory)
+        mirror, changes = directory.mirror, self.changes
+        outside = _outside(directory)
         written = dict(mirror.written())
         written |= {path: os.path.getsize(path) for path in outside if os.path.isfile(path)}
-        found = Isolation(
-            "directory",
-            wrote=len(written),
-            bytes=sum(written.values()),
-            put_back=outside,
-            programs=list(changes.programs),
-            hidden=list(self.hidden),
-            held_back=held_back,
-        )
-        found.cached = caches.keep(mirror, written)
+        found.wrote, found.bytes, found.put_back = len(written), sum(written.values()), outside
+        found.programs = list(changes.programs)
+        for told in refused_in(directory.home):
+            what = f" of {told['path']}" if told["path"] else ""
+            found.refused.append(
+                f"{told['program']} may write in the directory of this run alone; it ended with exit status "
+                f"{told['status']}{what and f', refused the change{what}'}"
+            )
+        where = {path: _where(mirror, path) for path in written}
+        found.cached = caches.keep(where, written)
         for path, linked in mirror.changed():
             if path not in outside:
                 (found.changed if linked or changes.programs else found.elsewhere).append(path)
         if self.keep is not None:
-            _keep(self.keep, mirror, written)
+            _keep(self.keep, written, where)
             found.kept_in = str(self.keep)
-        return found
+
+
+def _where(mirror: Mirror, path: str) -> str:
+    return mirror.of(path) if os.path.isfile(mirror.of(path)) else path
 
 
 def _outside(directory: Directory) -> list[str]:
@@ -244,23 +173,25 @@ def _outside(directory: Directory) -> list[str]:
     return list(dict.fromkeys(str(path) for path, each in zip(paths, changes, strict=True) if each["kind"] in kinds))
 
 
-def _keep(folder: Path, mirror: Mirror, written: dict[str, int]) -> None:
-    """Move what was written into a folder, by its path from the working directory, or else by its whole path.
+def _keep(folder: Path, written: Mapping[str, int], where: Mapping[str, str]) -> None:
+    """Give a folder what was written, by its path from the working directory, or else by its whole path.
+
+    Args:
+        where: where each file lies, by the path that the script gave it.
 
     Raises:
         CannotTry: that is not possible.
     """
-    here = mirror.real(os.getcwd()) + os.sep
+    here = os.path.realpath(os.getcwd()) + os.sep
     for path in written:
         inside = path.startswith(here)
         target = folder / (path.removeprefix(here) if inside else f"outside{path}")
-        source = mirror.of(path) if os.path.isfile(mirror.of(path)) else path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            if mirror.holds(os.path.realpath(source)):
-                shutil.move(source, target)
+            if where[path] != path:
+                shutil.move(where[path], target)
             else:
-                shutil.copy2(source, target)
+                shutil.copy2(path, target)
         except OSError as error:
             raise CannotTry(f"--keep {folder} could not be given {path} ({error.strerror}); choose another") from error
 
@@ -275,7 +206,7 @@ def folders_of(script: str, *, module: bool) -> tuple[str, ...]:
 
 
 @contextmanager
-def isolated(
+def placed(
     script: str,
     arguments: Sequence[str] = (),
     *,
@@ -283,43 +214,90 @@ def isolated(
     in_place: bool = False,
     keep: Path | None = None,
     hidden: Sequence[str] = (),
+    level: Level | None = None,
 ) -> Iterator[Place]:
-    """Where a script is run by this process, which goes there, and leaves it with the block.
+    """Where a script is to be run; nobody has gone there yet.
 
-    With :data:`VARIABLE` set it joins the directory that another process has made. Of the ranks of somebody else's
+    With :data:`VARIABLE` set it is the directory that another process has made. Of the ranks of somebody else's
     launcher the first on each machine makes one for all.
 
     Args:
         in_place: whether it is run in the working directory, as it is.
         keep: the folder that is given what the script wrote.
         hidden: patterns of files that are not there for it.
+        level: how it is isolated; the best that this machine allows, where nobody says.
 
     Raises:
         CannotTry: no directory could be made.
     """
     if in_place:
         place = Place(script, tuple(arguments))
-        with _entered(place):
-            yield place
+        yield place
+        place.leave()
         return
     folders = folders_of(script, module=module)
     with ExitStack() as stack:
-        directory, owner = _directory(folders, stack)
+        directory, owner = _directory(folders, stack, level or chosen())
         directory.hide(hidden)
         joined = directory.mirror.holds(os.path.realpath(os.getcwd()))  # whoever made it has named all for it
         named, *given = (directory.inside(each, () if joined else folders) for each in (script, *arguments))
-        place = Place(named, tuple(given), directory, keep, tuple(hidden), directory.guarded(), owner=owner)
-        with _entered(place):
+        changes = Noticed() if isinstance(directory, Overlay) else directory.guarded()
+        place = Place(named, tuple(given), directory, directory.level, keep, tuple(hidden), changes, owner=owner)
+        try:
             yield place
+        except CannotTry as error:
+            place.leave()
+            raise CannotTry(place.real(str(error))) from None
+        finally:
+            place.leave()
 
 
-def _directory(folders: Sequence[str], stack: ExitStack) -> tuple[Directory, bool]:
+@contextmanager
+def isolated(script: str, arguments: Sequence[str] = (), **how: Any) -> Iterator[Place]:
+    """A :func:`placed` script is run by this process, which goes to its mirror, and leaves it with the block."""
+    from harness.starts.levels import mirror_level
+
+    with placed(script, arguments, level=None if how.get("in_place") else mirror_level(), **how) as place:
+        enter(place)
+        yield place
+
+
+def enter(place: Place) -> None:
+    """Have this process work in a place, with what guards it; :attr:`Place.undo` leaves it.
+
+    Raises:
+        Refused: the kernel does not allow a view.
+    """
+    directory, undo = place.directory, place.undo
+    if isinstance(directory, Overlay):
+        directory.enter()
+        set_variables(directory.environment())
+        caches.bring(directory.mirror)
+
+    from harness.starts.guard import FileGuard, Started
+    from harness.starts.programs import Programs
+    from harness.starts.uploads import Uploads
+    from harness.watch.instrument.patches import Patches
+
+    patches = Patches(_raised)
+    undo.callback(patches.undo)
+    if isinstance(directory, Directory):
+        go(directory, undo)
+    if directory is not None:
+        Uploads(place.held_back).install(patches)
+        Programs.of(directory, place.changes).install(patches)
+    if isinstance(directory, Overlay):
+        Started(place.changes).install(patches)
+    else:
+        FileGuard(place.changes).install(patches)
+
+
+def _directory(folders: Sequence[str], stack: ExitStack, level: Level) -> tuple[Directory | Overlay, bool]:
     """The directory that this process works in, and whether it is the one that made it."""
-    joined = Path(os.environ.get(VARIABLE, ""), ABOUT)
-    if joined.is_absolute() and joined.exists():
-        return Directory.join(joined.parent), False
+    if (joined := _joined()) is not None:
+        return joined, False
     if (launch.world_size() or 1) == 1 or "LOCAL_RANK" not in os.environ:
-        return _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack), True
+        return _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack, level), True
     home = Path(tempfile.gettempdir(), f"{PREFIX}{name_of_launch()}")
     if os.environ["LOCAL_RANK"] == "0":
         try:
@@ -328,11 +306,14 @@ def _directory(folders: Sequence[str], stack: ExitStack) -> tuple[Directory, boo
             raise CannotTry(
                 f"{home}, in which the ranks were to work, is there already; remove it, or set TMPDIR to another folder"
             ) from error
-        directory = _made(home, folders, stack)
+        directory = _made(home, folders, stack, level)
+        if isinstance(directory, Overlay):
+            directory.launched = True
         directory.share()
+        (home / SHARED).touch()
         return directory, True
     until = time.monotonic() + PATIENCE
-    while not (home / ABOUT).exists():
+    while not (home / SHARED).exists():
         if time.monotonic() > until:
             raise CannotTry(
                 f"the first rank of this machine made no isolated working directory in {home.parent} within "
@@ -341,12 +322,34 @@ def _directory(folders: Sequence[str], stack: ExitStack) -> tuple[Directory, boo
         time.sleep(0.02)
     if home.lstat().st_uid != os.getuid() or not stat.S_ISDIR(home.lstat().st_mode):
         raise CannotTry(f"{home}, where the ranks work, is not a folder of your own; set TMPDIR to another folder")
-    return Directory.join(home), False
+    return directory_at(home), False
 
 
-def _made(home: Path, folders: Sequence[str], stack: ExitStack) -> Directory:
+SHARED = "shared"
+"""A file that is there when the ranks may join."""
+
+
+def directory_at(home: Path) -> Directory | Overlay:
+    """The directory that another process has made and shares."""
+    return Overlay.join(home) if Overlay.is_at(home) else Directory.join(home)
+
+
+def _joined() -> Directory | Overlay | None:
+    home = Path(os.environ.get(VARIABLE, ""))
+    there = home.is_absolute() and ((home / ABOUT).exists() or Overlay.is_at(home))
+    return directory_at(home) if there else None
+
+
+def _made(home: Path, folders: Sequence[str], stack: ExitStack, level: Level) -> Directory | Overlay:
     stack.enter_context(afterwards(home, logs_in(home)))
-    return Directory.make(home, folders, logs_in(home))
+    return make(home, folders, logs_in(home), level)
+
+
+def make(home: Path, folders: Sequence[str], logs: Path, level: Level, own: Sequence[str] = ()) -> Directory | Overlay:
+    """A directory of the level; ``own`` are folders outside of it that are the command's own."""
+    if level == "overlay":
+        return Overlay.make(home, folders, own)
+    return Directory.make(home, folders, logs, own, level)
 
 
 def logs_in(home: Path) -> Path:
@@ -355,14 +358,14 @@ def logs_in(home: Path) -> Path:
 
 
 @contextmanager
-def shared(folders: Sequence[str]) -> Iterator[Directory]:
+def shared(folders: Sequence[str]) -> Iterator[Directory | Overlay]:
     """A directory that other processes join, which are started in the block with its :meth:`Directory.environment`.
 
     Raises:
         CannotTry: it could not be made, or not all could be put back.
     """
     with ExitStack() as stack:
-        directory = _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack)
+        directory = _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack, chosen())
         directory.share()
         try:
             yield directory
@@ -395,59 +398,47 @@ def named(value: Value, real: Callable[[str], str]) -> Value:
 def joined() -> Iterator[None]:
     """Guards this process, which was started in the directory that another one has made (:data:`VARIABLE`).
 
+    The guard stays until the process has ended: what Python runs last is the script's too.
+
     Raises:
         CannotTry: what the script was about to change could not be kept.
     """
-    directory = Directory.join(Path(os.environ[VARIABLE]))
-    kept, patches = directory.guarded(), Patches(_raised)
-    sys.path[:] = [_path(each, directory.mirror) for each in sys.path]
-    try:
-        FileGuard(kept).install(patches)
-        Uploads().install(patches)
-        yield
-    finally:
-        patches.undo()
-    if kept.failed is not None:
-        raise CannotTry(directory.mirror.real(kept.failed))
+    from harness.starts.guard import FileGuard, Started
+    from harness.starts.programs import Programs
+    from harness.starts.uploads import Uploads
+    from harness.watch.instrument.patches import Patches
 
-
-def _number() -> str:
-    return f"{os.getpid()}-{time.monotonic_ns()}"
-
-
-@contextmanager
-def _entered(place: Place) -> Iterator[None]:
-    """This process in the place, with what guards it."""
+    directory = directory_at(Path(os.environ[VARIABLE]))
     patches = Patches(_raised)
-    undo = place._stack
-    undo.callback(patches.undo)
-    guard = FileGuard(place.changes)
-    if place.directory is not None:
-        _go(place.directory, undo)
-        place.uploads.install(patches)
-    guard.install(patches)
-    try:
-        yield
-    except CannotTry as error:
-        place.leave()
-        raise CannotTry(place.real(str(error))) from None
-    finally:
-        place.leave()
+    changes: Kept | Noticed
+    if isinstance(directory, Overlay):
+        changes = Noticed()
+        caches.bring(directory.mirror)
+        Started(changes).install(patches)
+    else:
+        changes = directory.guarded()
+        sys.path[:] = [_path(each, directory.mirror) for each in sys.path]
+        FileGuard(changes).install(patches)
+    Programs.of(directory, changes).install(patches)
+    Uploads().install(patches)
+    yield
+    if changes.failed is not None:
+        raise CannotTry(directory.mirror.real(changes.failed))
 
 
 def _raised(error: Exception) -> None:
     """What a wrapper of the guard raises itself ends nothing of the script's."""
 
 
-def _go(directory: Directory, undo: ExitStack) -> None:
+def go(directory: Directory, undo: ExitStack) -> None:
     """Work in the directory: the folder, the variables and the paths that modules are found in."""
     before = os.getcwd()
     here = os.path.realpath(before)
     there = here if directory.mirror.holds(here) else directory.mirror.of(here)
     undo.callback(_back, before)
     environment = directory.environment() | {"PWD": there}
-    undo.callback(_set, {name: os.environ.get(name) for name in environment})
-    _set(environment)
+    undo.callback(set_variables, {name: os.environ.get(name) for name in environment})
+    set_variables(environment)
     tempfile.tempdir = None
     os.chdir(there)
     paths = sys.path[:]
@@ -466,7 +457,8 @@ def _back(folder: str) -> None:
         os.chdir(folder)
 
 
-def _set(variables: dict[str, Any]) -> None:
+def set_variables(variables: Mapping[str, Any]) -> None:
+    """Set variables of the environment, and take those away that are None."""
     for name, value in variables.items():
         if value is None:
             os.environ.pop(name, None)

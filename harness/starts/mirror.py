@@ -54,7 +54,7 @@ def stamp(path: str) -> Stamp | None:
 
 def real_in(text: str, root: str) -> str:
     """A text in which paths of the mirror at ``root`` are those that they stand for."""
-    return text.replace(f"{root}/", "/").replace(root, "/")
+    return text.replace(f"{root}/", "/").replace(root, "/") if root else text
 
 
 @dataclass
@@ -85,6 +85,11 @@ class Mirror:
     def holds(self, path: str) -> bool:
         """Whether an absolute path without links lies in the mirror."""
         return path == self._at or path.startswith(self._at + os.sep)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The folders that :mod:`harness.starts.moments` looks at."""
+        return (self._at,)
 
     def add(self, folder: str) -> None:
         """Have a folder, given by its absolute path without links, with copies of what is small in it.

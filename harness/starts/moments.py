@@ -26,6 +26,7 @@ from harness.files import write_atomically
 from harness.put_back import remove
 from harness.starts.journal import Operation
 from harness.starts.mirror import LINKED, SMALL, Mirror, Stamp
+from harness.starts.overlay import Same
 
 TICK = 50_000_000
 """Nanoseconds in which two writes may leave the same time of change."""
@@ -136,9 +137,9 @@ class Store:
 
 
 class Watcher:
-    """Takes the moments of a mirror, as differences from how it lay when this was made."""
+    """Takes the moments of a mirror, or of a view, as differences from how it lay when this was made."""
 
-    def __init__(self, mirror: Mirror, store: Store) -> None:
+    def __init__(self, mirror: Mirror | Same, store: Store) -> None:
         self.mirror, self.store = mirror, store
         self._known: dict[str, tuple[Stamp, str]] = {}
         self._renamed = Renamed()
@@ -159,7 +160,7 @@ class Watcher:
 
     def _entries(self) -> Iterator[tuple[str, os.stat_result]]:
         root = self.mirror.of("")
-        for below, folders, files in os.walk(root):
+        for below, folders, files in (found for each in self.mirror.roots for found in os.walk(each)):
             folders[:] = [each for each in folders if each != "__pycache__" and each not in LINKED]
             self._renamed.watch(below)
             for name in (*folders, *files):
@@ -224,7 +225,7 @@ class Renamed:
         return found
 
 
-def build(moment: Moment, store: Store, mirror: Mirror) -> None:
+def build(moment: Moment, store: Store, mirror: Mirror | Same) -> None:
     """Have a mirror that was just made lie as at a moment."""
     for path in sorted(moment.gone, reverse=True):
         remove(mirror.of(path))
@@ -285,3 +286,15 @@ def _held(moment: Moment, path: str, store: Store) -> bytes | None:
         return store.file(entry[1]).read_bytes() if entry[0] == "file" else None
     real = Path(path)  # it is as it lies in the user's folder
     return real.read_bytes() if path not in moment.gone and real.is_file() else None
+
+
+def main(told: str, store: str) -> None:
+    """Build a moment where this process is: in a view that nothing has run in yet."""
+    found = json.loads(Path(told).read_text())
+    put = {path: tuple(entry) for path, entry in found["put"].items()}
+    moment = Moment(found["number"], found["at"], None, put, tuple(found["gone"]), found["moved"], found["torn"])
+    build(moment, Store(Path(store)), Same(tuple(found["folders"])))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

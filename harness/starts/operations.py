@@ -23,6 +23,7 @@ from harness.starts.journal import Operation
 from harness.starts.mirror import Mirror
 from harness.starts.moments import Store, Watcher
 from harness.starts.orders import Watched
+from harness.starts.overlay import Same
 from harness.starts.recorder import Recording
 from harness.watch.instrument.patches import Original, Patches
 from harness.watch.locate import Locator
@@ -46,7 +47,7 @@ FOLDERS = {"os.remove": 1, "os.rmdir": 1, "os.mkdir": 2, "os.rename": 2, "os.lin
 class Operations:
     """Hears of each operation before it is made, and keeps the folder as it lies then where that is asked for."""
 
-    def __init__(self, recording: Recording, locator: Locator, mirror: Mirror, watched: Watched | None) -> None:
+    def __init__(self, recording: Recording, locator: Locator, mirror: Mirror | Same, watched: Watched | None) -> None:
         self._recording, self._locator = recording, locator
         self._mirror, self._folder = mirror, os.path.realpath(os.getcwd())
         self._at = () if watched is None else watched.at

@@ -40,8 +40,9 @@ OFFLINE = ("offline", "disabled", "dryrun")
 class Uploads:
     """What was held back, each kind of call once."""
 
-    def __init__(self) -> None:
-        self.held_back: dict[str, None] = {}
+    def __init__(self, held_back: dict[str, None] | None = None) -> None:
+        """``held_back`` is given what was."""
+        self.held_back: dict[str, None] = {} if held_back is None else held_back
 
     def install(self, patches: Patches) -> None:
         patches = patches.guarded_by(Stays())

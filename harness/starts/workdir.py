@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
@@ -20,8 +20,10 @@ from typing import Any, TextIO
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.processes import Afterwards, afterwards, end_group, started
-from harness.starts.isolated import Directory, folders_of, logs_in, named
+from harness.starts.directory import Directory
+from harness.starts.isolated import folders_of, logs_in, make, named
 from harness.starts.journal import Journal
+from harness.starts.levels import chosen
 from harness.starts.mirror import real_in
 from harness.starts.moments import Moment, Store, build
 from harness.starts.orders import Orders
@@ -105,8 +107,10 @@ class Start:
 class Workdir:
     """An isolated working directory in which a script is started, killed and started again."""
 
-    def __init__(self, root: Path, number: int, command: Command, left_behind: Afterwards) -> None:
-        """``root`` is where the directory is made.
+    def __init__(
+        self, root: Path, number: int, command: Command, left_behind: Afterwards, own: Sequence[str] = ()
+    ) -> None:
+        """``root`` is where the directory is made; ``own`` are further folders that are the command's own.
 
         Raises:
             CannotTry: there is no room for it.
@@ -114,7 +118,7 @@ class Workdir:
         self._left_behind = left_behind
         self._home = root / f"{number}"
         folders = folders_of(command.script, module=command.module)
-        self._directory = Directory.make(self._home, folders, logs_in(root) / f"{number}", [str(root)])
+        self._directory = make(self._home, folders, logs_in(root) / f"{number}", chosen(), [str(root), *own])
         self._directory.hide(command.hidden)
         self._directory.share()
         self.folder = Path(self._directory.mirror.of(os.path.realpath(os.getcwd())))
@@ -136,7 +140,7 @@ class Workdir:
     def start(self, orders: Orders, timeout: float | None = None) -> Start:
         """Start the script, and wait for its end or its death, or for ``timeout`` seconds."""
         orders.write()
-        there = frozenset(files_below(self.folder))
+        there = self._directory.files(os.path.realpath(os.getcwd()))
         begun = time.perf_counter()
         with (self._home / "stderr.txt").open("w+") as said:
             with self._started(orders, said) as process:
@@ -161,8 +165,16 @@ class Workdir:
 
     def bring(self, moment: Moment, store: Store) -> None:
         """Have the directory, which was just made, lie as a kill at some moment left it."""
-        build(moment, store, self._directory.mirror)
-        self._directory.share()
+        if isinstance(self._directory, Directory):
+            build(moment, store, self._directory.mirror)
+            self._directory.share()
+            return
+        told = self._home / "moment.json"
+        told.write_text(json.dumps({**asdict(moment), "operation": None, "folders": self._directory.folders}))
+        words = [sys.executable, "-P", "-m", "harness.starts.moments", str(told), str(store.root)]
+        built = subprocess.run(self._directory.starts(words), capture_output=True, text=True, check=False)  # noqa: S603
+        if built.returncode:
+            raise CannotTry(f"the folder could not be built as a kill leaves it: {built.stderr.strip()[-500:]}")
 
     @property
     def at(self) -> str:
@@ -201,9 +213,9 @@ class Workdir:
         if left:
             raise CannotTry(f"{', '.join(left)} could not be put back as it was; see harness doctor")
 
-    def own(self, name: str) -> str:
-        """A file below the working directory, to be written to."""
-        return self._directory.mirror.own(os.path.join(self.folder, name))
+    def put(self, name: str, data: bytes) -> None:
+        """Have a file below the working directory hold something else, before the first start."""
+        self._directory.put(os.path.join(os.path.realpath(os.getcwd()), name), data)
 
     def real(self, text: str) -> str:
         """A text with the user's own paths."""
@@ -212,7 +224,7 @@ class Workdir:
     def _started(self, orders: Orders, said: TextIO) -> AbstractContextManager[subprocess.Popen[bytes]]:
         child = [self.command.python, "-P", "-m", "harness.starts.child", str(orders.file)]
         return started(
-            [*self._launcher(orders), *child],
+            self._directory.starts([*self._launcher(orders), *child]),
             self._left_behind,
             cwd=self.folder,
             env={**os.environ, **self.environment()},
@@ -328,14 +340,18 @@ class Scratch:
 
     root: Path
     left_behind: Afterwards
+    own: tuple[str, ...] = ()
+    """Further folders that are the command's own."""
 
     def workdir(self, number: int, command: Command) -> Workdir:
-        return Workdir(self.root, number, command, self.left_behind)
+        return Workdir(self.root, number, command, self.left_behind, self.own)
 
 
 @contextmanager
-def scratch(prefix: str, name: str | None = None) -> Iterator[Scratch]:
+def scratch(prefix: str, name: str | None = None, own: Sequence[str] = ()) -> Iterator[Scratch]:
     """A folder for isolated working directories; with ``name`` always the same, for what holds its path.
+
+    ``own`` are further folders that the command's processes write to.
 
     Raises:
         CannotTry: a folder of that name is there already.
@@ -350,7 +366,7 @@ def scratch(prefix: str, name: str | None = None) -> Iterator[Scratch]:
             except FileExistsError as error:
                 raise CannotTry(f"{root} exists already: wait for the other command to end, or remove it") from error
             stack.callback(shutil.rmtree, root, ignore_errors=True)
-        yield Scratch(root, stack.enter_context(afterwards(root, logs_in(root))))
+        yield Scratch(root, stack.enter_context(afterwards(root, logs_in(root))), tuple(own))
 
 
 def no_progress(line: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from harness.baseline.formerly import FORMULAS, fact_today
 from harness.baseline.trainings import read, text_of, verdict
-from harness.describe.lines import Line
+from harness.describe.description import Line
 from harness.watch.facts import formula as formulas
 from harness.watch.facts.formula import Formula, formula
 from tests.baseline.test_trainings import MACHINE, run, stored

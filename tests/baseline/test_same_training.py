@@ -10,8 +10,7 @@ import pytest
 from harness.baseline import same_training
 from harness.baseline.same_training import Apart, SameTrainingReport, WayReport, compared
 from harness.baseline.trainings import Crashed
-from harness.describe.lines import Line
-from harness.describe.page import Description
+from harness.describe.description import Description, Line
 from harness.errors import CannotTry
 from harness.report.same_training import same_training_lines
 from harness.settings import Training, Way

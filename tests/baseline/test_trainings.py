@@ -13,8 +13,7 @@ import pytest
 
 from harness.baseline import trainings
 from harness.baseline.trainings import VARIES, StoredTraining, TrainingsReport, first_update, read, text_of, verdict
-from harness.describe.lines import Line
-from harness.describe.page import Description
+from harness.describe.description import Description, Line
 from harness.errors import CannotTry
 from harness.findings import Finding
 from harness.report.trainings import verdict_lines

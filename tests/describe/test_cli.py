@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
 from harness.baseline import same_training, trainings
 from harness.cli import main
-from harness.describe.page import Description
+from harness.describe.description import Description
 from harness.errors import CannotTry
 from harness.findings import Finding
 from harness.settings import Training, Way

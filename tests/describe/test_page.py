@@ -22,7 +22,8 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 from harness.baseline.trainings import StoredTraining, says_of, verdict
-from harness.describe.page import Description, describing
+from harness.describe.description import Description
+from harness.describe.page import describing
 from harness.describe.results import Randomness, Saves
 from harness.errors import CannotTry
 from harness.report.trainings import verdict_lines

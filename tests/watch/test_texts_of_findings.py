@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import LinearLR, OneCycleLR
 from torch.utils.data import DataLoader, TensorDataset
 
 from harness.compare.differences import _tensors
-from harness.starts.isolated import Directory
+from harness.starts.directory import Directory
 from harness.starts.mirror import Mirror
 from harness.watch import watch
 from harness.watch.checks.schedule.rates import LrZero
