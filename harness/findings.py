@@ -386,7 +386,8 @@ class Isolation:
         if self.hidden:
             yield f"  hidden: {few(self.hidden, MOST_FILES)}, which the script saved and would continue from"
         if self.held_back:
-            yield f"  held back, so nothing was uploaded: {'; '.join(self.held_back)}"
+            started = "; programs that it started were told to stay offline" * bool(self.programs)
+            yield f"  held back, and not uploaded: {'; '.join(self.held_back)}{started}; requests of its own were not"
         if self.cached:
             yield f"  kept for the next run: {count(len(self.cached), 'cache')} of datasets beside the data"
         if self.kind == "directory" and not self.wrote and self.removed:

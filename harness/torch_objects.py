@@ -270,3 +270,17 @@ def storages(tensors: Iterable[torch.Tensor]) -> list[StorageWeakRef]:
         with suppress(RuntimeError, NotImplementedError):  # sparse tensors and subclasses may have none
             found.append(StorageWeakRef(each.untyped_storage()))  # type: ignore[no-untyped-call]
     return found
+
+
+def in_modes() -> bool:
+    """Whether something of the script's own is told of each operation: a dispatch or a function mode."""
+    return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack())
+
+
+@contextmanager
+def out_of_modes() -> Iterator[None]:
+    """Operations that no mode of the script's is told of: one that adds noise would draw other numbers than alone."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        yield

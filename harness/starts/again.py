@@ -6,9 +6,18 @@ import functools
 import json
 import os
 import posix
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+READ_AT_IMPORT = re.compile(r"\b(OMP|MKL|KMP|GOMP|OPENBLAS|NUMEXPR|BLIS|VECLIB|ATEN|TORCH|PYTORCH)_[A-Z0-9_]+")
+"""Variables that torch, NumPy and what they compute with read once, when they are imported."""
 
 AGAIN = "HARNESS_AGAIN"
 """What a process is told that starts a script anew, in its place and under the same watch: JSON with ``pid`` and
@@ -53,3 +62,43 @@ def started_again() -> dict[str, Any] | None:
 
 def _is_this_python(program: str) -> bool:
     return os.path.realpath(program) == os.path.realpath(sys.executable)
+
+
+class _Torch(MetaPathFinder, Loader):
+    """Sees when a script first imports torch, which was imported already: by then it may have set variables."""
+
+    def __init__(self, before: Mapping[str, str]) -> None:
+        self._before, self._module = before, sys.modules["torch"]
+        self._spec = self._module.__spec__
+
+    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != "torch" or self._spec is None:
+            return None
+        spec = ModuleSpec(name, self, origin=self._spec.origin, is_package=True)
+        spec.submodule_search_locations = self._spec.submodule_search_locations
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
+        with suppress(ValueError):
+            sys.meta_path.remove(self)
+        if _set_for_libraries() != self._before:
+            start_again(os.environ)
+
+
+def _set_for_libraries() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if READ_AT_IMPORT.fullmatch(name)}
+
+
+def sees_variables(script: Path) -> None:
+    """Start a script anew where it sets variables before it imports torch, which has been imported by then.
+
+    Only a script that names such a variable is looked at.
+    """
+    with suppress(OSError):
+        if "torch" in sys.modules and READ_AT_IMPORT.search(script.read_text(encoding="utf-8", errors="replace")):
+            sys.meta_path.insert(0, _Torch(_set_for_libraries()))
+            del sys.modules["torch"]

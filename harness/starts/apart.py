@@ -97,6 +97,8 @@ def _run_apart(script: str, arguments: Sequence[str], work: Work[Any], told: Tol
     name_of_launch()  # of this process: a copy has another parent
     with placed(script, arguments, **how) as place:
         home = _home(place)
+        if place.directory is not None and place.owner:
+            place.directory.share()
         try:
             found = _outcome(place, work, home)
             place.changes.programs.update(dict.fromkeys(found["programs"]))
@@ -266,6 +268,8 @@ def _runs(place: Place, work: Work[Any], home: Path, mask: set[Any] | None) -> N
         leave_word()
         return 0
 
+    from harness.watch import running
+
     try:
         enter(place)
     except (Refused, OSError) as error:
@@ -276,6 +280,7 @@ def _runs(place: Place, work: Work[Any], home: Path, mask: set[Any] | None) -> N
         if mask is not None:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     again.runs(place.script)
+    running.begins[:] = [again.sees_variables]
     try:
         with launch.interrupted_once(launch.interrupting()):
             found["report"] = work(place, leaving)

@@ -13,12 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
 
+from harness.starts import again
 from harness.starts.isolated import VARIABLE, directory_at, joined
 from harness.starts.journal import Writer
 from harness.starts.operations import Operations
 from harness.starts.orders import KillPoint, Orders
 from harness.starts.recorder import Recorder, Recording
 from harness.starts.saves import Files
+from harness.watch import running
 from harness.watch.bus import OutcomeListener
 from harness.watch.instrument import instrumented
 from harness.watch.instrument.patches import Patches
@@ -42,6 +44,8 @@ def main(file: str) -> int:
     if "TORCHELASTIC_RUN_ID" in os.environ:
         _end_with(os.getppid())
     module, _, name = orders.task.partition(":")
+    again.runs(orders.script)
+    running.begins[:] = [again.sees_variables]
     with joined():
         status: int = getattr(importlib.import_module(module), name)(orders)
     return status

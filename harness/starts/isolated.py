@@ -237,7 +237,7 @@ def placed(
         return
     folders = folders_of(script, module=module)
     with ExitStack() as stack:
-        directory, owner = _directory(folders, stack, level or chosen())
+        directory, owner = _directory(folders, stack, level)
         directory.hide(hidden)
         joined = directory.mirror.holds(os.path.realpath(os.getcwd()))  # whoever made it has named all for it
         named, *given = (directory.inside(each, () if joined else folders) for each in (script, *arguments))
@@ -292,7 +292,7 @@ def enter(place: Place) -> None:
         FileGuard(place.changes).install(patches)
 
 
-def _directory(folders: Sequence[str], stack: ExitStack, level: Level) -> tuple[Directory | Overlay, bool]:
+def _directory(folders: Sequence[str], stack: ExitStack, level: Level | None) -> tuple[Directory | Overlay, bool]:
     """The directory that this process works in, and whether it is the one that made it."""
     if (joined := _joined()) is not None:
         return joined, False
@@ -340,9 +340,9 @@ def _joined() -> Directory | Overlay | None:
     return directory_at(home) if there else None
 
 
-def _made(home: Path, folders: Sequence[str], stack: ExitStack, level: Level) -> Directory | Overlay:
+def _made(home: Path, folders: Sequence[str], stack: ExitStack, level: Level | None) -> Directory | Overlay:
     stack.enter_context(afterwards(home, logs_in(home)))
-    return make(home, folders, logs_in(home), level)
+    return make(home, folders, logs_in(home), level or chosen())
 
 
 def make(home: Path, folders: Sequence[str], logs: Path, level: Level, own: Sequence[str] = ()) -> Directory | Overlay:
@@ -365,7 +365,7 @@ def shared(folders: Sequence[str]) -> Iterator[Directory | Overlay]:
         CannotTry: it could not be made, or not all could be put back.
     """
     with ExitStack() as stack:
-        directory = _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack, chosen())
+        directory = _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack, None)
         directory.share()
         try:
             yield directory

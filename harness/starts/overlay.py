@@ -225,7 +225,7 @@ class Overlay:
         view.remove(self.plan)
         with suppress(OSError):
             remove(str(self.home))
-        for folder in self.made:
+        for folder in sorted(self.made, key=len, reverse=True):
             with suppress(OSError):  # something lies in it now
                 os.rmdir(folder)
 

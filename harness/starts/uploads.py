@@ -30,6 +30,9 @@ CHANGING = tuple(
 )
 """How the names of methods begin that change something there. Those not named elsewhere return nothing."""
 
+SERVER = "MLFLOW_TRACKING_URI"
+"""Variable that names the server of MLflow."""
+
 NOWHERE = "0" * 40
 """The hash of a commit that was not made."""
 
@@ -54,15 +57,23 @@ class Uploads:
             ("trackio", self._trackio),
         ):
             patches.when_imported(module, functools.partial(hold, patches))
-        if _is_server(os.environ.get("MLFLOW_TRACKING_URI")):
+        if _is_server(os.environ.get(SERVER)):
             self._says("MLflow's server")
-            self._sets(patches, "MLFLOW_TRACKING_URI", None)
+            self._sets(patches, SERVER, None)
+        patches.wrap(type(os.environ), "__setitem__", self._variable)
         for name in ("TRACKIO_SPACE_ID", "TRACKIO_DATASET_ID"):
             self._sets(patches, name, None)
         self._sets(patches, "TRACKIO_DIR", os.path.abspath(".trackio"))
 
     def _says(self, what: str) -> None:
         self.held_back[what] = None
+
+    def _variable(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """A server that the script names itself is not one either."""
+        if len(args) == 3 and args[1] == SERVER and _is_server(args[2]):
+            self._says("MLflow's server")
+            return original(args[0], SERVER, _store())
+        return original(*args, **kwargs)
 
     def _sets(self, patches: Patches, name: str, value: str | None) -> None:
         before = os.environ.get(name)
@@ -141,9 +152,18 @@ class Uploads:
             if not _is_server(uri):
                 return original(*args, **kwargs)
             self._says("MLflow's server")
-            return original(f"sqlite:///{os.path.abspath('mlflow.db')}")
+            return original(_store())
+
+        def client(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            given = [_store() if _is_server(each) else each for each in args]
+            named = {name: _store() if _is_server(each) else each for name, each in kwargs.items()}
+            if given != [*args] or named != kwargs:
+                self._says("MLflow's server")
+            return original(*given, **named)
 
         patches.wrap(module, "set_tracking_uri", chosen)
+        if hasattr(module, "MlflowClient"):
+            patches.wrap(module.MlflowClient, "__init__", client)
 
     def _comet(self, patches: Patches, module: ModuleType) -> None:
         def begun(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -179,6 +199,11 @@ def _done(found: Any) -> Future[Any]:
     future: Future[Any] = Future()
     future.set_result(found)
     return future
+
+
+def _store() -> str:
+    """A store on this machine, in the script's own place."""
+    return f"sqlite:///{os.path.abspath('mlflow.db')}"
 
 
 def _is_server(uri: Any) -> bool:

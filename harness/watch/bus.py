@@ -11,6 +11,7 @@ from types import FunctionType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 from harness.findings import shortened
+from harness.torch_objects import in_modes, out_of_modes
 from harness.watch.events import Event, Fact, Position, resting_on
 from harness.watch.guards import Guard, is_the_scripts
 
@@ -208,17 +209,24 @@ class Bus:
     def tell(self, event: Event, at: Position) -> None:
         """Tell the listeners; one that raises is left out, unless it was the script's own signal handler that did."""
         object.__setattr__(event, "at", at)  # nobody else writes it
-        left_out = self._left_out
+        if in_modes():
+            with self.suspended, out_of_modes():
+                self._tell(event)
+            return
         with self.suspended:
-            for listener, handle in self._told[type(event)]:
-                if left_out and listener in left_out:
-                    continue  # since this very event
-                try:
-                    handle(event)
-                except Exception as error:
-                    if is_the_scripts(error):
-                        raise
-                    self.leave_out(listener, error)
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        left_out = self._left_out
+        for listener, handle in self._told[type(event)]:
+            if left_out and listener in left_out:
+                continue  # since this very event
+            try:
+                handle(event)
+            except Exception as error:
+                if is_the_scripts(error):
+                    raise
+                self.leave_out(listener, error)
 
     def has_left_out(self, listener: Listener) -> bool:
         """Whether it has failed, or what it needs has."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
+import functools
 import os
 import runpy
 import sys
 import threading
 import traceback
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from harness import namesake
@@ -30,13 +33,23 @@ function within a hundredth of a second."""
 @contextmanager
 def room_on_the_stack() -> Iterator[None]:
     """What is below the script on the stack, and what the watch adds to each call, does not count towards the limit on
-    recursion that the script sets."""
-    set_limit, below = sys.setrecursionlimit, len(traceback.extract_stack())
-    sys.setrecursionlimit = lambda limit: set_limit(2 * limit + below)
+    recursion that Python or the script sets."""
+    set_limit, get_limit, below = sys.setrecursionlimit, sys.getrecursionlimit, len(traceback.extract_stack())
+    before = limit = get_limit()
+
+    @functools.wraps(set_limit)
+    def limited(new: int, /) -> None:
+        nonlocal limit
+        set_limit(2 * new + below)
+        limit = new
+
+    sys.setrecursionlimit, sys.getrecursionlimit = limited, functools.wraps(get_limit)(lambda: limit)
+    set_limit(2 * before + below)
     try:
         yield
     finally:
-        sys.setrecursionlimit = set_limit
+        sys.setrecursionlimit, sys.getrecursionlimit = set_limit, get_limit
+        set_limit(before)
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,10 @@ class Ending:
 _defined: list[dict[str, Any]] = []
 """What the latest script defined. Python keeps that until it ends, and so must we: where a DataLoader's iterator is
 collected as garbage before, each of its workers is waited for in vain for 5 seconds."""
+
+
+begins: list[Callable[[Path], None]] = []
+"""What is called with the path of a script before its first line is executed."""
 
 
 def run_as_main(script: str, path: Path | None, locator: Locator) -> Ending:
@@ -84,17 +101,42 @@ def run_as_main(script: str, path: Path | None, locator: Locator) -> Ending:
 
 
 def _run(script: str, path: Path | None) -> None:
+    if path is not None:
+        for begin in begins:
+            begin(path)
     try:
         if path is None:
             _defined[:] = [runpy.run_module(script, run_name="__main__", alter_sys=True)]
         elif path.suffix == notebooks.SUFFIX:
             _defined[:] = [notebooks.run(path)]
-        else:
+        elif zipfile.is_zipfile(path):
             _defined[:] = [runpy.run_path(str(path), run_name="__main__")]
+        else:
+            _run_file(path)
     except BaseException as ended:
         frames = [frame for frame, _ in traceback.walk_tb(ended.__traceback__)]
         _defined[:] = [frame.f_globals for frame in frames if frame.f_globals.get("__name__") == "__main__"]
         raise
+
+
+def _run_file(path: Path) -> None:
+    """Execute a file as ``python FILE`` does: with its names, its absolute path, and a module of its own."""
+    file = os.path.abspath(path)
+    code = compile(path.read_bytes(), file, "exec", dont_inherit=True)
+    module = ModuleType("__main__")
+    names = vars(module)
+    names |= {"__file__": file, "__cached__": None, "__builtins__": builtins}
+    names["__loader__"] = SourceFileLoader("__main__", file)
+    if sys.version_info < (3, 14):
+        names["__annotations__"] = {}
+    names["__package__"] = None
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = module
+    try:
+        exec(code, names)  # noqa: S102 - the user's own script
+        _defined[:] = [names]
+    finally:
+        sys.modules["__main__"] = before
 
 
 def _wait_for_threads(before: set[threading.Thread], locator: Locator) -> None:
