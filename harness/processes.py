@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -196,9 +197,11 @@ def main() -> None:
     if os.fork():
         return  # nobody's child: what ends those of a process (Ray, where one is lost) shall not end it
     groups: set[int] = set()
+    killed = True
     for line in sys.stdin:
         number = int(line)
         if not number:
+            killed = False
             break
         groups = groups - {-number} if number < 0 else groups | {number}
     for group in groups:
@@ -206,9 +209,12 @@ def main() -> None:
     folder, *logs = sys.argv[1:]
     _end_views(Path(folder))
     end_all(Path(folder))
+    ended = time.time() if killed else None
     put_back = _beside("put_back.py")
     for log in logs:
-        put_back.put_back_all(Path(log))
+        put_back.put_back_all(Path(log), ended)
+    with suppress(OSError):
+        os.unlink(os.readlink(os.path.join(folder, "short")))
     with suppress(OSError):
         put_back.remove(folder)
 

@@ -2,7 +2,8 @@
 
 A log is a folder with a line of JSON for each change, in order, and copies of what was there. Each is on the disk
 before the change is made, so that another process can undo all of them where this one is killed. That is why this file,
-as :mod:`harness.processes`, needs nothing but the standard library.
+as :mod:`harness.processes`, needs nothing but the standard library. What somebody else has changed since the script did
+is newer work, and stays.
 """
 
 from __future__ import annotations
@@ -13,16 +14,26 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 LOG = "changes.jsonl"
 
+MOST_OPEN, PAUSE = 32, 0.05
+"""Files of which it is followed how the script leaves them, and seconds between two looks."""
+
 CLONE = 0x40049409
 """FICLONE of Linux: a copy that shares its blocks, where the file system can."""
 
+
+SLACK = 0.05
+"""Seconds by which the time of a file and the system's clock may differ."""
+
+Stamp = tuple[int, int, int]
+"""What tells one content of a file from another: its inode, its size, and the time of its change."""
 
 WORTH_CLONING = 2**20
 """Bytes of a file from which on that is tried."""
@@ -46,6 +57,46 @@ class Log:
         """The files that the script has made, by the names that they have now."""
         self._number = 0
         self._lock = threading.RLock()
+        self._written: dict[str, None] = {}
+        """Files that were written last, of which it is not known yet how the script leaves them."""
+        self._left: set[str] = set()
+        self._process, self._looked = os.getpid(), 0.0
+
+    def written(self, path: str) -> None:
+        """A file is about to be written: what becomes of it is the script's doing."""
+        with self._lock:
+            self._written[path] = None
+            if path in self._left or os.getpid() != self._process:
+                self._says("left", path, stamp=None)
+                self._left.discard(path)
+
+    @property
+    def pending(self) -> bool:
+        """Whether :meth:`looks` would find something."""
+        return bool(self._written) and time.monotonic() > self._looked + PAUSE
+
+    def looks(self) -> None:
+        """Write down how the script has left what it wrote last, now that it does something else.
+
+        If somebody else writes such a file after that, it is newer work, and stays. One that is open still, or mapped,
+        is the script's.
+        """
+        with self._lock:
+            if os.getpid() != self._process:
+                self._written.clear()
+                return
+            self._looked = time.monotonic()
+            held = _held()
+            for path in list(self._written):
+                found = stamp_of(path)
+                if held is None or (found is not None and found[0] in held):
+                    continue
+                del self._written[path]
+                if found is not None:
+                    self._left.add(path)
+                    self._says("left", path, stamp=found)
+            for path in list(self._written)[:-MOST_OPEN]:
+                del self._written[path]
 
     def changes(self, path: str) -> None:
         """The file, link or folder of that name is about to be written, made or removed.
@@ -146,6 +197,20 @@ class Log:
             os.close(file)
 
 
+def _held() -> set[int] | None:
+    """Inodes of the files that this process has open or mapped; None where that cannot be known."""
+    found = set[int]()
+    try:
+        for number in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                found.add(os.stat(f"/proc/self/fd/{number}").st_ino)
+        with open("/proc/self/maps") as maps:
+            found |= {int(line.split(None, 5)[4]) for line in maps}
+    except OSError:
+        return None
+    return found
+
+
 def _times_of(found: os.stat_result) -> list[int]:
     return [found.st_atime_ns, found.st_mtime_ns]
 
@@ -179,30 +244,68 @@ def changes_in(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def put_back(folder: Path) -> list[str]:
+def stamp_of(path: str) -> Stamp | None:
+    """What tells the content of a file from another; None where there is no file."""
+    with suppress(OSError):
+        found = os.lstat(path)
+        if stat.S_ISREG(found.st_mode):
+            return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
+
+
+def newer(folder: Path, ended: float | None = None) -> list[str]:
+    """The files of a log that are not as the script has left them: something else has written them since.
+
+    Args:
+        ended: when the script's process had ended, in seconds since 1970; what was written after that is newer, too.
+    """
+    changes = changes_in(folder)
+    left: dict[str, Sequence[int]] = {each["path"]: each["stamp"] or () for each in changes if each["kind"] == "left"}
+    found = dict[str, None]()
+    for change in changes:
+        path = change.get("target") if change["kind"] == "moved" else change["path"]
+        now = stamp_of(str(path)) if change["kind"] in ("made", "file", "moved") else None
+        if now is None:
+            continue
+        known = tuple(left.get(str(path), ()))
+        others = bool(known) and known != now and now[2] > known[2]
+        if others or (ended is not None and now[2] / 1e9 > ended + SLACK):
+            found[str(path)] = None
+    return list(found)
+
+
+def put_back(folder: Path, ended: float | None = None) -> list[str]:
     """Undo what a log has, the latest first, and remove it; what could not be undone, with why.
 
-    The log stays where something could not be undone, and so does what it has kept.
+    Each change is undone once: where some cannot be, the log has these alone from then on, and what they need. What is
+    :func:`newer` stays.
     """
-    failed = []
+    others, failed, left = set(newer(folder, ended)), [], []
     for change in reversed(changes_in(folder)):
+        if change["kind"] == "left" or change["path"] in others or change.get("target") in others:
+            continue
         try:
             _undo(folder, **change)
         except OSError as error:
             failed.append(f"{change['path']} ({error.strerror})")
+            left.append(change)
     if not failed:
         shutil.rmtree(folder, ignore_errors=True)
+    else:
+        beside = folder / f".{LOG}"
+        beside.write_bytes(b"".join(json.dumps(change).encode() + b"\n" for change in reversed(left)))
+        os.replace(beside, folder / LOG)
     return failed
 
 
-def put_back_all(folder: Path) -> list[str]:
+def put_back_all(folder: Path, ended: float | None = None) -> list[str]:
     """:func:`put_back` of each log below a folder, the newest first; the folder goes where all could be undone."""
     if not folder.is_dir():
         return []
     if (folder / LOG).exists():
-        return put_back(folder)
+        return put_back(folder, ended)
     logs = sorted((each for each in folder.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime_ns)
-    failed = [each for log in reversed(logs) for each in put_back_all(log)]
+    failed = [each for log in reversed(logs) for each in put_back_all(log, ended)]
     if not failed:
         shutil.rmtree(folder, ignore_errors=True)
     return failed
@@ -246,11 +349,16 @@ def _restore(kept: str, path: str, inode: int) -> None:
             shutil.copystat(kept, path)
             return
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    beside = f"{path}.harness-{os.getpid()}"
+    beside = beside_of(path)
     copy_file(kept, beside)
     if os.path.isdir(path) and not os.path.islink(path):
         remove(path)
     os.replace(beside, path)
+
+
+def beside_of(path: str) -> str:
+    """A path for what is to take a file's place: its own name may be as long as one can be."""
+    return os.path.join(os.path.dirname(path), f".harness-{os.getpid()}-{os.path.basename(path)[-16:]}")
 
 
 def remove(path: str) -> None:

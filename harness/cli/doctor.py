@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -21,16 +21,21 @@ from harness.findings import count
     short_help="Say how scripts are isolated here, and what is left.",
     epilog=examples("harness doctor", "harness doctor --put-back"),
 )
-@click.option("--put-back", is_flag=True, help="Put back the files that a killed command left changed.")
-def doctor(put_back: bool) -> None:
+@click.option("--put-back", is_flag=True, help="Put back the files that a killed command left changed, once you agree.")
+@click.option("--yes", is_flag=True, help="With --put-back, do not ask.")
+def doctor(put_back: bool, yes: bool) -> None:
     """Say which interpreter and libraries are used, how scripts are isolated here, and what a killed command left.
 
     Exit status: 0 nothing is left, 2 a killed command left files changed.
     """
-    from harness.put_back import changes_in, left_behind, logs_folder, put_back_all
+    from harness.put_back import left_behind, logs_folder, put_back_all
 
     echo(_about())
     left = list(left_behind(logs_folder()))
+    if put_back and left:
+        echo(_left(left))
+        if not yes and not click.confirm("Put these back as they were? Changes you made since are lost.", err=True):
+            sys.exit(CANNOT_TRY)
     if put_back:
         failed = [each for log in reversed(left) for each in put_back_all(log)]
         if failed:
@@ -40,30 +45,56 @@ def doctor(put_back: bool) -> None:
             )
         say(f"put back      what {count(len(left), 'killed command')} had changed" if left else "put back      nothing")
         return
-    for log in left:
-        paths = [
-            each["path"] for folder in (log, *log.glob("**/")) for each in changes_in(folder) if each["kind"] == "file"
-        ]
-        say(f"left changed  {', '.join(paths) or 'new files'}, by a command that was killed ({log.name})")
+    echo(_left(left))
     if left:
         say("              harness doctor --put-back restores them")
         sys.exit(CANNOT_TRY)
+
+
+def _left(logs: Iterable[Path]) -> Iterator[str]:
+    """What killed commands have left changed, a line each."""
+    from harness.put_back import changes_in
+
+    for log in logs:
+        changes = [change for folder in (log, *log.glob("**/")) for change in changes_in(folder)]
+        paths = dict.fromkeys(change["path"] for change in changes if change["kind"] == "file")
+        made = sum(change["kind"] == "made" for change in changes)
+        what = ", ".join([*paths, *[count(made, "new path")] * bool(made)])
+        yield f"left changed  {what or 'names or times'}, by a command that was killed ({log.name})"
 
 
 def _about() -> Iterator[str]:
     from harness import __version__
     from harness.fingerprint import library_versions
     from harness.put_back import logs_folder
+    from harness.starts.levels import MEANS, better, chosen, why_not
+    from harness.starts.overlay import kept_in
 
     yield f"harness       {__version__}, {Path(__file__).parents[1]}"
     yield f"Python        {sys.version.split()[0]}, {sys.executable}"
     versions = {name: version for name, version in library_versions().items() if version}
     yield f"libraries     {', '.join(f'{name} {version}' for name, version in versions.items())}"
+    level = chosen()
+    yield f"isolation     {level}: {MEANS[level]}"
+    if level == "overlay":
+        for place in kept_in():
+            yield f"              what scripts write is kept in {place} ({_free(place)} free)"
+        return
     temporary = tempfile.gettempdir()
-    free = shutil.disk_usage(temporary).free
-    yield f"isolation     scripts run in a directory of their own below {temporary} ({free / 1e9:.1f} GB free; TMPDIR)"
+    if (why := why_not("overlay")) is not None:
+        yield f"              no private view of the file system: {why}"
+        yield f"              to get one: {better()}"
+    if level == "guard" and (why := why_not("mirror")) is not None:
+        yield f"              programs are not held back: {why}"
+    yield f"              scripts run in a directory of their own below {temporary} ({_free(temporary)} free; TMPDIR)"
     yield f"              {'block sharing copies' if _shares_blocks(temporary) else 'whole copies'} of what is small"
     yield f"              what they change elsewhere is kept in {logs_folder()} until it is put back"
+
+
+def _free(folder: str) -> str:
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return f"{shutil.disk_usage(folder).free / 1e9:.1f} GB"
 
 
 def _shares_blocks(temporary: str) -> bool:

@@ -28,7 +28,7 @@ from harness.put_back import cache_folder
 from harness.resume.plan import Kill, Kind
 from harness.starts.isolated import folders_of
 from harness.starts.journal import Journal, Operation
-from harness.starts.mirror import ENTRIES, LINKED
+from harness.starts.mirror import ENTRIES, NOT_DATA
 from harness.starts.moments import Moment, Store, within
 from harness.starts.orders import KillPoint, Watched
 from harness.starts.workdir import ABOUT, Command, Scratch, Start, at_once, must_train, scratch
@@ -257,7 +257,7 @@ def _name(command: Command, resume_arguments: Sequence[str]) -> str:
     files = []
     for folder in folders_of(command.script, module=command.module):
         for below, folders, names in os.walk(folder):
-            folders[:] = sorted(each for each in folders if each != "__pycache__" and each not in LINKED)
+            folders[:] = sorted(each for each in folders if each != "__pycache__" and each not in NOT_DATA)
             for name in sorted(names):
                 with suppress(OSError):
                     found = os.stat(path := os.path.join(below, name))

@@ -16,7 +16,7 @@ from harness.files import check_size
 from harness.findings import Finding
 from harness.fingerprint import library_versions
 from harness.starts.isolated import folders_of
-from harness.starts.mirror import LINKED, Mirror
+from harness.starts.mirror import NOT_DATA, Mirror
 from harness.starts.moments import Moment, Store, build
 from harness.starts.workdir import Command
 
@@ -68,7 +68,7 @@ def write(
             mirror.add(own)
             if name == "killed":
                 build(moment, store, mirror)
-            shutil.copytree(mirror.of(own), beside / name, ignore=shutil.ignore_patterns(*LINKED, "__pycache__"))
+            shutil.copytree(mirror.of(own), beside / name, ignore=shutil.ignore_patterns(*NOT_DATA, "__pycache__"))
     started = ["-m", command.script] if command.module else [command.script]
     about = {"command": [*started, *command.arguments], "resume_arguments": list(resume_arguments)}
     (beside / "repro.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from typing import Protocol
 
 from harness.put_back import Log
+from harness.starts.caches import cache_folders
 from harness.starts.mirror import Mirror
 
 NO_FILES = ("/dev/", "/proc/", "/sys/")
 """Folders without files of a user's."""
-
-LASTING = ("hub", "datasets", "modules", "xet")
-"""Folders below Hugging Face's that are made where they are missing, so that what a script downloads is there again."""
-
-OTHERS = (
-    "TRANSFORMERS_CACHE TORCH_EXTENSIONS_DIR NUMBA_CACHE_DIR MPLCONFIGDIR NLTK_DATA WANDB_CACHE_DIR PYTHONPYCACHEPREFIX"
-).split()
-"""Variables that each name one more folder of a cache."""
 
 
 class Changes(Protocol):
@@ -40,6 +32,13 @@ class Changes(Protocol):
     def starts(self, program: str) -> None:
         """Another program is started."""
 
+    @property
+    def pending(self) -> bool:
+        """Whether it wants to know when something else happens than a change."""
+
+    def looks(self) -> None:
+        """Something else happens: what was written before lies there now."""
+
 
 class Kept:
     """Makes what is in the mirror its own, and keeps what lies outside of it."""
@@ -49,16 +48,19 @@ class Kept:
         self.mirror, self.log = mirror, log
         self.programs: dict[str, None] = {}
         self.failed: str | None = None
-        self._free = (*caches(), *(os.path.join(os.path.realpath(each), "") for each in free))
+        self._free = (*cache_folders(), *(os.path.join(os.path.realpath(each), "") for each in free))
 
     def writes(self, path: str, *, follow: bool = True, empty: bool = False) -> None:
         at = self.mirror.own(path, follow=follow, empty=empty)
         if not self.mirror.holds(at) and not self._is_free(at):
             self.log.changes(at)
+            self.log.written(at)
 
     def moves(self, source: str, target: str) -> None:
         one, other = (self.mirror.own(each, follow=False) for each in (source, target))
         outside = [not (self.mirror.holds(each) or self._is_free(each)) for each in (one, other)]
+        if outside[1]:
+            self.log.written(other)
         if all(outside):
             self.log.moves(one, other)
         elif outside[0]:
@@ -71,6 +73,13 @@ class Kept:
 
     def starts(self, program: str) -> None:
         self.programs[os.path.basename(program)] = None
+
+    @property
+    def pending(self) -> bool:
+        return self.log.pending
+
+    def looks(self) -> None:
+        self.log.looks()
 
     def _is_free(self, path: str) -> bool:
         folder = f"{path}{os.sep}"  # it may be one of these itself
@@ -88,7 +97,7 @@ class Noticed:
         """Absolute paths, without links."""
         self.programs: dict[str, None] = {}
         self.failed: str | None = None
-        self._free = caches()
+        self._free = cache_folders()
 
     def writes(self, path: str, *, follow: bool = True, empty: bool = False) -> None:
         folder, name = os.path.split(os.path.abspath(path))
@@ -106,54 +115,7 @@ class Noticed:
     def starts(self, program: str) -> None:
         self.programs[os.path.basename(program)] = None
 
+    pending = False
 
-def lasting_caches() -> tuple[str, ...]:
-    """The folders of caches that a second run would have to fill again: models, data, kernels and compiled graphs.
-
-    They are named one by one, and never by a folder that holds them: other things may lie there too.
-    """
-    home, named = os.path.expanduser("~"), os.environ.get
-    cache = named("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    hugging_face = named("HF_HOME") or os.path.join(cache, "huggingface")
-    folders = [named(f"HF_{name.upper()}_CACHE") or os.path.join(hugging_face, name) for name in LASTING]
-    folders += [
-        os.path.join(named("TORCH_HOME") or os.path.join(cache, "torch"), "hub"),
-        named("TRITON_CACHE_DIR") or os.path.join(named("TRITON_HOME") or home, ".triton", "cache"),
-        inductor_cache(),
-    ]
-    return _apart(folders)
-
-
-def caches() -> tuple[str, ...]:
-    """All folders of caches, which may grow; each with a slash behind it."""
-    home, named = os.path.expanduser("~"), os.environ.get
-    cache = named("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    hugging_face = named("HF_HOME") or os.path.join(cache, "huggingface")
-    folders = [os.environ[name] for name in OTHERS if named(name)]
-    folders += [os.path.join(hugging_face, name) for name in ("assets", "evaluate", "metrics")]
-    folders += [os.path.join(cache, name) for name in ("torch/kernels", "torch_extensions", "matplotlib", "wandb")]
-    folders += [
-        named("CUDA_CACHE_PATH") or os.path.join(home, ".nv", "ComputeCache"),
-        os.path.join(home, ".config", "matplotlib"),
-        os.path.join(home, "nltk_data"),
-        os.path.join(named("KERAS_HOME") or os.path.join(home, ".keras"), "datasets"),
-    ]
-    return tuple(folder + os.sep for folder in (*lasting_caches(), *_apart(folders)))
-
-
-def _apart(folders: Sequence[str]) -> tuple[str, ...]:
-    """The real paths, but for one in which the working directory lies: what is there is no cache alone."""
-    here = os.path.join(os.path.realpath(os.getcwd()), "")
-    real = dict.fromkeys(os.path.realpath(folder) for folder in folders)
-    return tuple(folder for folder in real if not here.startswith(folder + os.sep))
-
-
-def inductor_cache() -> str:
-    """Folder of what torch.compile has compiled, unless it is told otherwise."""
-    import getpass
-
-    try:
-        user = getpass.getuser()
-    except (ImportError, KeyError, OSError):  # a user without a name
-        user = str(os.getuid())
-    return os.path.join(tempfile.gettempdir(), f"torchinductor_{user}")
+    def looks(self) -> None:
+        """Nothing: files stay as they are."""

@@ -15,11 +15,18 @@ from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.put_back import CannotKeep, Log, put_back_all, remove
 from harness.starts import caches
-from harness.starts.changes import Kept, inductor_cache
+from harness.starts.caches import inductor_cache
+from harness.starts.changes import Kept
 from harness.starts.levels import Level
 from harness.starts.mirror import Mirror, Stamp
 
 AT, TEMPORARY, ABOUT = "at", "tmp", "about.json"
+
+SHORT = "short"
+"""A link to the link by which the folder for temporary files is known where its own path is long."""
+
+LONG = 60
+"""Characters of a path below which sockets may find no room: a socket's has 104 to 108 in all."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,13 @@ class Directory:
 
     @classmethod
     def make(
-        cls, home: Path, folders: Sequence[str], logs: Path, free: Sequence[str] = (), level: Level = "mirror"
+        cls,
+        home: Path,
+        folders: Sequence[str],
+        logs: Path,
+        free: Sequence[str] = (),
+        level: Level = "mirror",
+        named: Sequence[str] = (),
     ) -> Directory:
         """Make one with these folders, given by their absolute paths without links; ``logs`` is where its log lies.
 
@@ -49,8 +62,10 @@ class Directory:
         mirror = Mirror(home / AT)
         try:
             (home / TEMPORARY).mkdir()
+            _shorten(home)
             for folder in folders:
                 mirror.add(folder)
+            mirror.look_at(named)
             caches.bring(mirror)
         except (CannotKeep, OSError) as error:
             remove(str(home))
@@ -94,7 +109,8 @@ class Directory:
         from harness.starts.isolated import VARIABLE
 
         kept = {} if "TORCHINDUCTOR_CACHE_DIR" in os.environ else {"TORCHINDUCTOR_CACHE_DIR": inductor_cache()}
-        return {"TMPDIR": str(self.home / TEMPORARY), VARIABLE: str(self.home), **kept}
+        temporary = os.readlink(self.home / SHORT) if os.path.islink(self.home / SHORT) else str(self.home / TEMPORARY)
+        return {"TMPDIR": temporary, VARIABLE: str(self.home), **kept}
 
     def starts(self, words: Sequence[str]) -> list[str]:
         """The command line that starts a command in it."""
@@ -135,6 +151,8 @@ class Directory:
 
     def remove(self) -> None:
         with suppress(OSError):
+            os.unlink(os.readlink(self.home / SHORT))
+        with suppress(OSError):
             remove(str(self.home))
 
     def reached(self) -> list[str]:
@@ -143,5 +161,16 @@ class Directory:
 
 
 def _stamp(given: Sequence[int]) -> Stamp:
-    inode, size, changed = given
-    return inode, size, changed
+    inode, size, changed, about = given
+    return inode, size, changed, about
+
+
+def _shorten(home: Path) -> None:
+    """Give the folder for temporary files a short name, too."""
+    if len(str(home / TEMPORARY)) > LONG:
+        for place in ("/tmp", "/var/tmp"):  # noqa: S108 - a link that nobody else can have made
+            short = f"{place}/h-{home.name.rpartition('-')[2]}"
+            with suppress(OSError):
+                os.symlink(home / TEMPORARY, short)
+                os.symlink(short, home / SHORT)
+                return

@@ -18,7 +18,7 @@ import signal
 import stat
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -47,7 +47,8 @@ REFUSED = re.compile(
 )
 """What a program says that was not allowed to write."""
 
-PATH = re.compile(r"""(/[^\s'":,;\u2019]+)""")
+PATH = re.compile(r"""['"\u2018]([^'"\u2019]+)['"\u2019]|(?<![\w.])(/[^\s'":,;\u2019]+)""")
+"""A path that a program names: in quotes, or an absolute one."""
 
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -110,8 +111,9 @@ def main() -> NoReturn:
     for number in PASSED_ON:
         with suppress(OSError, ValueError):
             signal.signal(number, lambda number, _: _pass_on(pid, number))
-    said, status = _forward(read, pid)
-    _tell(about["log"], program, arguments, status, said)
+    said, status = _forward(read, pid, lambda text: _tell(about, program, arguments, None, text))
+    if status:
+        _tell(about, program, arguments, status, said)
     if os.WIFSIGNALED(status):
         signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
         os.kill(os.getpid(), os.WTERMSIG(status))
@@ -123,8 +125,11 @@ def _pass_on(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _forward(read: int, pid: int) -> tuple[bytes, int]:
-    """Pass on what the program prints to stderr until it ends: the end of that, and how it ended."""
+def _forward(read: int, pid: int, tell: Callable[[bytes], bool]) -> tuple[bytes, int]:
+    """Pass on what the program prints to stderr until it ends: the end of that, and how it ended.
+
+    Where ``tell`` finds something in it, it is looked at no more: a program may be killed before it ends.
+    """
     said, status = b"", None
     while True:
         ready, _, _ = select.select([read], [], [], 0.0 if status is not None else 0.02)
@@ -133,6 +138,8 @@ def _forward(read: int, pid: int) -> tuple[bytes, int]:
             if got:
                 said = (said + got)[-LAST:]
                 _write(got)
+                if tell(said):
+                    said = b""
                 continue
             if status is None:
                 status = os.waitpid(pid, 0)[1]
@@ -155,20 +162,36 @@ def _write(data: bytes) -> None:
             data = data[os.write(2, data) :]
 
 
-def _tell(log: str, program: str, arguments: Sequence[str], status: int, said: bytes) -> None:
-    text = said.decode(errors="replace")
-    line = next((line for line in text.splitlines() if REFUSED.search(line)), None)
-    if status == 0 or line is None:
-        return
-    path = PATH.search(line[REFUSED.search(line).end() :]) or PATH.search(line)  # type: ignore[union-attr]
-    told = {
-        "program": os.path.basename(program),
-        "arguments": list(arguments[1:]),
-        "status": os.waitstatus_to_exitcode(status),
-        "path": path[1] if path else None,
-    }
-    with suppress(OSError), open(log, "a") as file:
-        file.write(json.dumps(told) + "\n")
+def _tell(about: Mapping[str, Any], program: str, arguments: Sequence[str], status: int | None, said: bytes) -> bool:
+    """Write to the log if a program says that it was not allowed to write; whether it does.
+
+    A path that this process, outside of the fence, could not write to either was refused by somebody else.
+    """
+    for line in said.decode(errors="replace").splitlines():
+        if (refused := REFUSED.search(line)) is None:
+            continue
+        named = PATH.search(line, refused.end()) or PATH.search(line)
+        path = next(filter(None, named.groups())) if named else None
+        there = os.path.realpath(path) if path else None
+        if path and (not _is_writable(str(there)) or any(_is_below(str(there), each) for each in about["writable"])):
+            continue
+        if status is None and path is None:
+            continue
+        told = {"program": os.path.basename(program), "arguments": list(arguments[1:]), "path": there}
+        told["status"] = None if status is None else os.waitstatus_to_exitcode(status)
+        with suppress(OSError), open(about["log"], "a") as file:
+            file.write(json.dumps(told) + "\n")
+        return True
+    return False
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _is_writable(path: str) -> bool:
+    """Whether this process might write, make or remove what a path names."""
+    return os.access(os.path.dirname(path), os.W_OK) or os.access(path, os.W_OK)
 
 
 def refused_in(folder: Path) -> list[dict[str, Any]]:

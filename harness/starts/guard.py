@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any, Protocol
+from urllib.parse import unquote
 
-from harness.put_back import CannotKeep
+from harness.put_back import CannotKeep, beside_of
 from harness.starts.changes import Changes
 from harness.watch.guards import Guard, is_the_scripts
 from harness.watch.instrument.patches import Original, Patches
@@ -99,22 +100,32 @@ class FileGuard:
     def install(self, patches: Patches) -> None:
         """Listen until ``patches`` are undone."""
 
-        hears = Stays().guarded(self.hears)
+        hears, looks = Stays().guarded(self.hears), Stays().guarded(self._looks)
 
         def heard(event: str, args: tuple[Any, ...]) -> None:
             if self.on and (event in self._events or event in STARTS):  # of thousands a second
                 hears(event, args)
+            elif self.on and self._changes.pending:
+                looks()
 
         sys.addaudithook(heard)  # none can be taken away: it is deaf from then on
         patches.at_the_end(self._ends)
         patches = patches.guarded_by(Stays())
         for name in ("rename", "replace"):
             patches.wrap(os, name, _moved_between_file_systems)
+        patches.wrap(os, "open", self._opened_below)
+        for name in ("mkfifo", "mknod"):
+            patches.wrap(os, name, self._node)
         for module, wrap in WRITERS.items():
             patches.when_imported(module, functools.partial(wrap, self, patches))
 
     def _ends(self) -> None:
         self.on = False
+
+    def _looks(self) -> None:
+        with ours() as already:
+            if not already:
+                self._changes.looks()
 
     def hears(self, event: str, args: tuple[Any, ...]) -> None:
         with ours() as already:
@@ -138,13 +149,28 @@ class FileGuard:
         Raises:
             CannotKeep: it could not be put back.
         """
-        if self.on:
+        if self.on and path is not None:
             self.hears("os.truncate", (path,))
 
     def _open(self, path: Any, mode: Any, flags: Any) -> None:
+        if isinstance(path, int):
+            return  # it was heard of when it was opened
         name = path_given(path)
         if name is not None and isinstance(flags, int) and flags & WRITES:
             self._changes.writes(name, empty=bool(flags & os.O_TRUNC))
+
+    def _opened_below(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """A file below an open folder, of which the audit event does not tell."""
+        folder = kwargs.get("dir_fd")
+        flags = args[1] if len(args) > 1 else kwargs.get("flags")
+        if isinstance(folder, int) and isinstance(flags, int) and flags & WRITES:
+            self.writes(path_given(args[0] if args else kwargs.get("path"), folder))
+        return original(*args, **kwargs)
+
+    def _node(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if (path := path_given(args[0] if args else kwargs.get("path"), kwargs.get("dir_fd"))) is not None:
+            self.hears("os.mkdir", (path,))
+        return original(*args, **kwargs)
 
     def _first(self, path: Any, *_: Any) -> None:
         if (name := path_given(path)) is not None:
@@ -189,7 +215,9 @@ class FileGuard:
         name = path_given(path)
         if name is None or name in ("", ":memory:"):
             return
-        name = name.removeprefix("file:").partition("?")[0]
+        if name.startswith("file:"):
+            name = unquote(name.removeprefix("file:").partition("?")[0])
+            name = name.removeprefix("//") if name.startswith("///") else name
         for ending in ("", "-journal", "-wal", "-shm"):
             self._changes.writes(f"{name}{ending}")
 
@@ -210,7 +238,11 @@ class Started:
         hears = Stays().guarded(self._hears)
 
         def heard(event: str, args: tuple[Any, ...]) -> None:
-            if self._on and (event in STARTS or (event == "open" and isinstance(args[2], int) and args[2] & WRITES)):
+            if (
+                self._on
+                and not is_ours()
+                and (event in STARTS or (event == "open" and isinstance(args[2], int) and args[2] & WRITES))
+            ):
                 hears(event, args)
 
         sys.addaudithook(heard)
@@ -257,8 +289,11 @@ def _folder_moved(original: Original, args: tuple[Any, ...], kwargs: Mapping[str
 
 
 def path_given(path: Any, dir_fd: Any = None) -> str | None:
-    """A path as text, absolute where it is relative to an open folder; None for a file that is open already."""
+    """A path as text, absolute where it is relative to an open folder; of a file that is open already, its path."""
     if isinstance(path, int):
+        with suppress(OSError):
+            name = _folder_of(path)
+            return name if os.path.isabs(name) and os.path.lexists(name) else None
         return None
     try:
         name = os.fsdecode(path)
@@ -286,7 +321,7 @@ def _moved_between_file_systems(original: Original, args: tuple[Any, ...], kwarg
     except OSError as error:
         if error.errno != errno.EXDEV or kwargs or len(args) != 2 or os.path.isdir(args[0]):
             raise
-        beside = f"{os.fspath(args[1])}.harness-{os.getpid()}"
+        beside = beside_of(os.fspath(args[1]))
         shutil.copy2(args[0], beside)
         original(beside, args[1])
         os.unlink(args[0])
@@ -330,14 +365,72 @@ def _in_any_mode_but(*reading: str) -> Callable[..., bool]:
     return writes
 
 
+def _below(place: int, keyword: str) -> Any:
+    """A wrapper of what writes files of its own names into a folder: those that are there, and the first."""
+
+    def of(guard: Hears) -> Any:
+        def told(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            folder = args[place] if len(args) > place else kwargs.get(keyword)
+            if isinstance(folder, (str, os.PathLike)):
+                for below, _, names in os.walk(os.fspath(folder)):
+                    for name in names:
+                        guard.writes(os.path.join(below, name))
+                guard.writes(os.path.join(folder, "part-0.parquet"))
+            return original(*args, **kwargs)
+
+        return told
+
+    return of
+
+
+def _traces(guard: Hears, patches: Patches, module: ModuleType) -> None:
+    for owner in (module.profile, module._KinetoProfile):
+        patches.wrap(owner, "export_chrome_trace", _writes(1, "path")(guard))
+
+
+def _in_folder(guard: Hears) -> Any:
+    """A wrapper of what writes the files of a tokenizer's model into a folder."""
+
+    def told(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        folder, prefix = (*args[1:3], None, None)[:2]
+        folder, prefix = kwargs.get("folder", folder), kwargs.get("prefix", kwargs.get("name", prefix))
+        for name in ("vocab.json", "merges.txt", "vocab.txt", "unigram.json"):
+            guard.writes(os.path.join(folder, f"{prefix}-{name}" if prefix else name))
+        return original(*args, **kwargs)
+
+    return told
+
+
+def _shares(*args: Any, shared: Any = None, **_: Any) -> bool:
+    return bool(shared if shared is not None else next(iter(args[1:2]), False))
+
+
 WRITERS: Mapping[str, Callable[[Hears, Patches, ModuleType], None]] = {
-    "torch._C": _wraps(("PyTorchFileWriter", _writes(0, "name"))),
-    "torch.jit": _wraps(("ScriptModule.save", _writes(1, "f")), ("RecursiveScriptModule.save", _writes(1, "f"))),
+    "torch._C": _wraps(
+        ("PyTorchFileWriter", _writes(0, "name")),
+        ("ScriptFunction.save", _writes(1, "filename")),
+    ),
+    "torch": _wraps(("from_file", _writes(0, "filename", when=_shares))),
+    "torch.storage": _wraps(("UntypedStorage.from_file", _writes(1, "filename"))),
+    "torch.profiler": _traces,
+    "torch.jit": _wraps(
+        ("ScriptModule.save", _writes(1, "f")),
+        ("RecursiveScriptModule.save", _writes(1, "f")),
+    ),
     "safetensors": _wraps(("serialize_file", _writes(1, "filename"))),
     "safetensors.torch": _wraps(("serialize_file", _writes(1, "filename"))),
     "safetensors.numpy": _wraps(("serialize_file", _writes(1, "filename"))),
-    "tokenizers": _wraps(("Tokenizer.save", _writes(1, "path"))),
-    "pyarrow.parquet": _wraps(("core.ParquetWriter.__init__", _writes(1, "where"))),
+    "tokenizers": _wraps(("Tokenizer.save", _writes(1, "path")), ("models.Model.save", _in_folder)),
+    "pandas": _wraps(
+        *((f"DataFrame.{name}", _writes(1, "path")) for name in ("to_parquet", "to_feather", "to_orc")),
+    ),
+    "pyarrow.ipc": _wraps(("new_file", _writes(0, "sink")), ("new_stream", _writes(0, "sink"))),
+    "pyarrow.dataset": _wraps(("write_dataset", _below(1, "base_dir"))),
+    "pyarrow.parquet": _wraps(
+        ("core.ParquetWriter.__init__", _writes(1, "where")),
+        ("write_to_dataset", _below(1, "root_path")),
+        ("core.write_to_dataset", _below(1, "root_path")),
+    ),
     "pyarrow.feather": _wraps(("write_feather", _writes(1, "dest"))),
     "pyarrow.csv": _wraps(("write_csv", _writes(1, "output_file"))),
     "h5py": _wraps(("File.__init__", _writes(1, "name", when=_in_any_mode_but("r")))),
@@ -345,4 +438,5 @@ WRITERS: Mapping[str, Callable[[Hears, Patches, ModuleType], None]] = {
     "soundfile": _wraps(("write", _writes(0, "file"))),
 }
 """What writes files without an audit event, by the module in which it is wrapped: PyTorch's archives (torch.save with a
-path, torch.package), TorchScript, safetensors, tokenizers, pyarrow, h5py, OpenCV and soundfile."""
+path, torch.package), memory-mapped storages and traces, TorchScript, safetensors, tokenizers, pandas, pyarrow, h5py,
+OpenCV and soundfile."""

@@ -34,6 +34,7 @@ from harness.starts.changes import Kept, Noticed
 from harness.starts.directory import ABOUT, Directory
 from harness.starts.fence import refused_in
 from harness.starts.levels import Level, chosen
+from harness.starts.outside import named as named_by
 from harness.starts.overlay import Overlay
 from harness.watch.exchange import name_of_launch
 
@@ -145,10 +146,10 @@ class Place:
         found.wrote, found.bytes, found.put_back = len(written), sum(written.values()), outside
         found.programs = list(changes.programs)
         for told in refused_in(directory.home):
-            what = f" of {told['path']}" if told["path"] else ""
+            what = f" could not change {told['path']}" if told["path"] else " could not change a file"
+            ended = "" if told["status"] is None else f"; it ended with exit status {told['status']}"
             found.refused.append(
-                f"{told['program']} may write in the directory of this run alone; it ended with exit status "
-                f"{told['status']}{what and f', refused the change{what}'}"
+                f"{told['program']}{what}: programs may write in the directory of this run alone{ended}"
             )
         where = {path: _where(mirror, path) for path in written}
         found.cached = caches.keep(where, written)
@@ -237,7 +238,7 @@ def placed(
         return
     folders = folders_of(script, module=module)
     with ExitStack() as stack:
-        directory, owner = _directory(folders, stack, level)
+        directory, owner = _directory(folders, stack, level, (script, *arguments))
         directory.hide(hidden)
         joined = directory.mirror.holds(os.path.realpath(os.getcwd()))  # whoever made it has named all for it
         named, *given = (directory.inside(each, () if joined else folders) for each in (script, *arguments))
@@ -292,12 +293,14 @@ def enter(place: Place) -> None:
         FileGuard(place.changes).install(patches)
 
 
-def _directory(folders: Sequence[str], stack: ExitStack, level: Level | None) -> tuple[Directory | Overlay, bool]:
+def _directory(
+    folders: Sequence[str], stack: ExitStack, level: Level | None, words: Sequence[str]
+) -> tuple[Directory | Overlay, bool]:
     """The directory that this process works in, and whether it is the one that made it."""
     if (joined := _joined()) is not None:
         return joined, False
     if (launch.world_size() or 1) == 1 or "LOCAL_RANK" not in os.environ:
-        return _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack, level), True
+        return _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack, level, words), True
     home = Path(tempfile.gettempdir(), f"{PREFIX}{name_of_launch()}")
     if os.environ["LOCAL_RANK"] == "0":
         try:
@@ -306,7 +309,7 @@ def _directory(folders: Sequence[str], stack: ExitStack, level: Level | None) ->
             raise CannotTry(
                 f"{home}, in which the ranks were to work, is there already; remove it, or set TMPDIR to another folder"
             ) from error
-        directory = _made(home, folders, stack, level)
+        directory = _made(home, folders, stack, level, words)
         if isinstance(directory, Overlay):
             directory.launched = True
         directory.share()
@@ -340,16 +343,30 @@ def _joined() -> Directory | Overlay | None:
     return directory_at(home) if there else None
 
 
-def _made(home: Path, folders: Sequence[str], stack: ExitStack, level: Level | None) -> Directory | Overlay:
+def _made(
+    home: Path, folders: Sequence[str], stack: ExitStack, level: Level | None, words: Sequence[str]
+) -> Directory | Overlay:
     stack.enter_context(afterwards(home, logs_in(home)))
-    return make(home, folders, logs_in(home), level or chosen())
+    return make(home, folders, logs_in(home), level or chosen(), words=words)
 
 
-def make(home: Path, folders: Sequence[str], logs: Path, level: Level, own: Sequence[str] = ()) -> Directory | Overlay:
-    """A directory of the level; ``own`` are folders outside of it that are the command's own."""
+def make(
+    home: Path,
+    folders: Sequence[str],
+    logs: Path,
+    level: Level,
+    own: Sequence[str] = (),
+    words: Sequence[str] = (),
+) -> Directory | Overlay:
+    """A directory of the level.
+
+    Args:
+        own: folders outside of it that are the command's own.
+        words: the script and its arguments, where they are known.
+    """
     if level == "overlay":
-        return Overlay.make(home, folders, own)
-    return Directory.make(home, folders, logs, own, level)
+        return Overlay.make(home, folders, own, words)
+    return Directory.make(home, folders, logs, own, level, named_by(words[0], words[1:], folders) if words else ())
 
 
 def logs_in(home: Path) -> Path:
@@ -365,7 +382,7 @@ def shared(folders: Sequence[str]) -> Iterator[Directory | Overlay]:
         CannotTry: it could not be made, or not all could be put back.
     """
     with ExitStack() as stack:
-        directory = _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack, None)
+        directory = _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack, None, ())
         directory.share()
         try:
             yield directory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Literal
 
 from harness.errors import CannotTry
@@ -12,6 +13,12 @@ Level = Literal["overlay", "mirror", "guard"]
 """What keeps the user's files: the kernel; a mirror, with Landlock for programs; or a mirror alone."""
 
 LEVELS: tuple[Level, ...] = ("overlay", "mirror", "guard")
+
+MEANS: Mapping[Level, str] = {
+    "overlay": "the kernel gives each script a private view of the file system",
+    "mirror": "a mirror of the working directory; programs may write there alone (Landlock)",
+    "guard": "a mirror of the working directory; what programs change is not held back",
+}
 
 VARIABLE = "HARNESS_ISOLATION"
 """The environment variable that asks for a level."""
@@ -60,10 +67,8 @@ def why_not(level: Level) -> str | None:
     return None
 
 
-def better(level: Level) -> str | None:
-    """The one line that gets a better level on this machine; None where there is none."""
-    if level == "overlay":
-        return None
+def better() -> str:
+    """The one line that gets a private view of the file system on this machine."""
     if sys.platform != "linux":
         return "run the command on Linux, in a virtual machine say: only Linux has private views of the file system"
     restricted = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"

@@ -12,12 +12,13 @@ import fcntl
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.put_back import CannotKeep, copy_file, remove
+from harness.put_back import CannotKeep, beside_of, copy_file, remove
+from harness.starts.outside import files_in
 
 SMALL = 16 * 2**20
 """Bytes of a file that is copied; a larger one is linked."""
@@ -26,21 +27,24 @@ COPIED = 256 * 2**20
 """Bytes that are copied in all: what comes then, further down in the folders, is linked."""
 
 ENTRIES = 5_000
-"""Files and folders that are looked at one by one; what comes then is linked by its folder."""
+"""Files that are copied; what comes then is linked, file by file."""
 
-CROWDED = 1_000
-"""Entries of a folder that is linked as a whole, as one of images is."""
+LINKS = 200_000
+"""Files that are linked one by one: with more, no mirror is made."""
 
 LINKED = frozenset(
-    ".git .hg .svn .venv venv .tox .nox node_modules .mypy_cache .pytest_cache .ruff_cache .eggs site-packages".split()
+    ".hg .svn .venv venv .tox .nox node_modules .mypy_cache .pytest_cache .ruff_cache .eggs site-packages".split()
 )
-"""Folders that are no script's data. They are there, so that scripts which ask git, say, act as they do."""
+"""Folders that are no script's data, and are linked as a whole."""
+
+NOT_DATA = LINKED | {".git"}
+"""Folders of which nobody asks what a script wrote in them."""
 
 MOST_LINKS = 40
 """Links that a path is followed through, as the system does."""
 
-Stamp = tuple[int, int, int]
-"""What changes with a file: its inode, its size and the time of its change."""
+Stamp = tuple[int, int, int, int]
+"""What changes with a file: its inode, its size and the times of a change to what it holds, and to all about it."""
 
 
 def stamp(path: str) -> Stamp | None:
@@ -49,7 +53,7 @@ def stamp(path: str) -> Stamp | None:
         found = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return _of(found)
 
 
 def real_in(text: str, root: str) -> str:
@@ -68,6 +72,8 @@ class Mirror:
     """The real files that were linked one by one, as they were."""
     listing: dict[str, Stamp] = field(default_factory=dict)
     """The real files of the folders that are mirrored, as they were."""
+    named: tuple[str, ...] = ()
+    """Paths outside that the script names: their files are in the listing."""
 
     def __post_init__(self) -> None:
         self._at = os.path.realpath(self.root)
@@ -109,6 +115,14 @@ class Mirror:
             os.makedirs(here, exist_ok=True)
         self._fill(folder)
 
+    def look_at(self, paths: Sequence[str]) -> None:
+        """Have the files at these paths outside compared at the end."""
+        self.named = tuple(paths)
+        for path in paths:
+            for file in files_in(path):
+                if (found := stamp(file)) is not None:
+                    self.listing[file] = self.linked[file] = found
+
     def _fill_beside(self, folder: str) -> None:
         """Link what lies in a folder above, where that has not been done."""
         for entry in _entries(folder):
@@ -118,15 +132,11 @@ class Mirror:
 
     def _fill(self, folder: str) -> None:
         """Copy what is small, and link the rest: level by level, so that what is near is copied first."""
-        waiting, modes = deque([folder]), list[tuple[str, int]]()
-        while waiting:
-            below = waiting.popleft()
-            entries = _entries(below)
-            if below != folder and len(entries) > min(CROWDED, self._budget.entries):
-                os.rmdir(self.of(below))
-                os.symlink(below, self.of(below))
-                continue
-            for entry in entries:
+        waiting, last, found = deque([folder]), deque[str](), list[tuple[str, os.stat_result]]()
+        while waiting or last:
+            below = (waiting or last).popleft()
+            # The oldest first: scripts ask which checkpoint was made last, and a copy's time is that of the copying.
+            for entry in sorted(_entries(below), key=_age):
                 here = self.of(entry.path)
                 if os.path.islink(here):
                     os.unlink(here)  # it lay beside another folder that is mirrored
@@ -136,15 +146,16 @@ class Mirror:
                     os.symlink(self._target_of(entry.path, folder), here)
                 elif entry.is_dir() and self._is_own(entry, below):
                     os.mkdir(here)
-                    waiting.append(entry.path)
+                    (last if "/.git" in entry.path[len(folder) :] else waiting).append(entry.path)
                 elif entry.is_file():
                     self._fill_file(entry, here)
                 else:
                     os.symlink(entry.path, here)
             with suppress(OSError):
-                modes.append((self.of(below), stat.S_IMODE(os.stat(below).st_mode)))
-        for here, mode in reversed(modes):  # when nothing more is made in them
-            os.chmod(here, mode)
+                found.append((self.of(below), os.stat(below)))
+        for here, about in reversed(found):  # when nothing more is made in them
+            os.chmod(here, stat.S_IMODE(about.st_mode))
+            os.utime(here, ns=(about.st_atime_ns, about.st_mtime_ns))
 
     def _target_of(self, link: str, folder: str) -> str:
         """Target of a link of the user's: in the mirror where it leads into the folder."""
@@ -166,6 +177,11 @@ class Mirror:
             self._copy(entry.path, here)
         else:
             self.linked[entry.path] = self.listing[entry.path] = _of(found)
+            if len(self.linked) > LINKS:
+                raise CannotKeep(
+                    f"{os.path.dirname(entry.path)} and the folders beside it hold more than {LINKS:,} files, too many "
+                    "for a mirror; harness doctor says how to get a private view of the file system, which needs none"
+                )
             os.symlink(entry.path, here)
 
     def _copy(self, real: str, here: str) -> None:
@@ -220,7 +236,7 @@ class Mirror:
         with self._alone():
             if not os.path.islink(here):
                 return True  # another process was first
-            beside = f"{here}.harness-{os.getpid()}"
+            beside = beside_of(here)
             if os.path.isdir(real):
                 os.mkdir(beside)
                 for entry in _entries(real):
@@ -248,7 +264,7 @@ class Mirror:
     def stamps(self) -> Iterator[tuple[str, Stamp]]:
         """The files that are the mirror's own, by their paths in it, as they are."""
         for below, folders, files in os.walk(self._at):
-            folders[:] = [each for each in folders if each != "__pycache__" and each not in LINKED]
+            folders[:] = [each for each in folders if each != "__pycache__" and each not in NOT_DATA]
             for name in files:
                 here = os.path.join(below, name)
                 with suppress(FileNotFoundError):  # of another process, which has ended
@@ -271,6 +287,8 @@ class Mirror:
         for path, before in self.listing.items():
             if before[0] not in printed and stamp(path) != before:
                 yield path, path in self.linked
+        for path in self.named:
+            yield from ((file, True) for file in files_in(path) if file not in self.listing)
 
     def remove(self) -> None:
         remove(self._at)
@@ -292,6 +310,12 @@ class _Budget:
         return True
 
 
+def _age(entry: os.DirEntry[str]) -> tuple[int, str]:
+    with suppress(OSError):
+        return entry.stat(follow_symlinks=False).st_ctime_ns, entry.name
+    return 0, entry.name
+
+
 def _inode(number: int) -> int | None:
     """Inode of an open file."""
     try:
@@ -301,7 +325,7 @@ def _inode(number: int) -> int | None:
 
 
 def _of(found: os.stat_result) -> Stamp:
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

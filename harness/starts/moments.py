@@ -25,7 +25,7 @@ from harness.digests import joined
 from harness.files import write_atomically
 from harness.put_back import remove
 from harness.starts.journal import Operation
-from harness.starts.mirror import LINKED, SMALL, Mirror, Stamp
+from harness.starts.mirror import NOT_DATA, SMALL, Mirror
 from harness.starts.overlay import Same
 
 TICK = 50_000_000
@@ -141,7 +141,7 @@ class Watcher:
 
     def __init__(self, mirror: Mirror | Same, store: Store) -> None:
         self.mirror, self.store = mirror, store
-        self._known: dict[str, tuple[Stamp, str]] = {}
+        self._known: dict[str, tuple[tuple[int, int, int], str]] = {}
         self._renamed = Renamed()
         self._first = {path: self._look(path, found, keep=False) for path, found in self._entries()}
 
@@ -161,7 +161,7 @@ class Watcher:
     def _entries(self) -> Iterator[tuple[str, os.stat_result]]:
         root = self.mirror.of("")
         for below, folders, files in (found for each in self.mirror.roots for found in os.walk(each)):
-            folders[:] = [each for each in folders if each != "__pycache__" and each not in LINKED]
+            folders[:] = [each for each in folders if each != "__pycache__" and each not in NOT_DATA]
             self._renamed.watch(below)
             for name in (*folders, *files):
                 here = os.path.join(below, name)

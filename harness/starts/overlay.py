@@ -25,9 +25,11 @@ from typing import ClassVar
 from harness.errors import CannotTry
 from harness.put_back import cache_folder, copy_file, left_behind, log_name, remove
 from harness.starts import view
-from harness.starts.changes import caches, lasting_caches
+from harness.starts.caches import cache_folders, lasting_caches
 from harness.starts.levels import Level
 from harness.starts.mirror import Stamp
+
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - only their names are used
 
 VIEWS = "views"
 """Name of the folder, in a place that keeps what is written, with one for each view."""
@@ -82,7 +84,9 @@ class Overlay:
     level: ClassVar[Level] = "overlay"
 
     @classmethod
-    def make(cls, home: Path, folders: Sequence[str], through: Sequence[str] = ()) -> Overlay:
+    def make(
+        cls, home: Path, folders: Sequence[str], through: Sequence[str] = (), words: Sequence[str] = ()
+    ) -> Overlay:
         """Make one with these folders, given by their absolute paths without links; ``through`` are the command's own.
 
         Raises:
@@ -94,9 +98,10 @@ class Overlay:
         made = tuple(_make_caches())
         name = log_name(f"{home.parent.name}-{home.name}")
         own = [str(home), *through]
-        wanted = [*folders, os.path.expanduser("~"), tempfile.gettempdir(), "/var/tmp", *_named(os.environ.values())]  # noqa: S108
+        home_folder, temporary = os.path.expanduser("~"), tempfile.gettempdir()
+        wanted = [*folders, home_folder, temporary, *TEMPORARY, *_named((*os.environ.values(), *words))]
         try:
-            plan = view.plan(name, places(), [*own, *caches()], wanted)
+            plan = view.plan(name, places(), [*own, *cache_folders()], wanted)
             plan.write(home)
         except OSError as error:
             raise CannotTry(
@@ -239,8 +244,13 @@ def running_in(home: Path) -> list[int]:
 
 def places() -> list[str]:
     """The places that may keep what is written, the best first: on a disk, not where it has to be kept from."""
-    found = [str(cache_folder() / VIEWS), tempfile.gettempdir(), "/var/tmp", "/tmp"]  # noqa: S108
+    found = [str(cache_folder() / VIEWS), tempfile.gettempdir(), *TEMPORARY[::-1]]
     return [found[0], *(os.path.join(place, f"harness-{VIEWS}-{os.getuid()}") for place in found[1:])]
+
+
+def kept_in() -> list[str]:
+    """The places that keep what is written on this machine."""
+    return view.bases(places(), view.mounts())
 
 
 def forget() -> None:

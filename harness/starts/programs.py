@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 from harness.starts import fence
 from harness.starts.again import again
-from harness.starts.changes import caches
+from harness.starts.caches import cache_folders
 from harness.starts.directory import Directory
 from harness.starts.fence import LOG, RULES
-from harness.starts.guard import Stays
+from harness.starts.guard import Stays, ours
 from harness.watch.instrument.patches import Original, Patches
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline", "COMET_MODE": "offline"}
@@ -46,7 +46,7 @@ class Programs:
             return cls(None, heard)
         rules = directory.home / RULES
         if not rules.exists():
-            writable = [str(directory.home), *directory.free, *caches(), "/dev", "/proc"]
+            writable = [str(directory.home), *directory.free, *cache_folders(), "/dev", "/proc"]
             beside = directory.home / f"{RULES}.{os.getpid()}"
             beside.write_text(json.dumps({"writable": writable, "log": str(directory.home / LOG)}))
             os.replace(beside, rules)
@@ -67,6 +67,8 @@ class Programs:
 
     def _fork_exec(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         words, programs, close, pass_fds, folder, environment, *rest = args
+        if programs:
+            self._heard.starts(os.fsdecode(programs[-1]))
         found = next((each for each in programs if _can_start(os.fsdecode(each), folder)), None)
         environment = [*_bytes(dict(os.environb) if environment is None else _read(environment))]
         if self._rules is not None and found is not None:
@@ -89,10 +91,12 @@ class Programs:
 
     def _system(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         command = os.fsdecode(args[0] if args else kwargs["command"])
+        self._heard.starts((command.split() or ["sh"])[0])
         sets = "".join(f"{name}={value} " for name, value in OFFLINE.items() if name not in os.environ)
         if self._rules is not None:
             command = shlex.join(self._fenced("/bin/sh", ["sh", "-c", command]))
-        return original(f"{sets}{command}" if self._rules else f"export {sets}; {command}" if sets else command)
+        with ours():  # and not a program of that name
+            return original(f"{sets}{command}" if self._rules else f"export {sets}; {command}" if sets else command)
 
     def _exec(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         program, words = os.fsdecode(args[0]), [os.fsdecode(word) for word in args[1]]

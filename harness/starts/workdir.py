@@ -118,7 +118,14 @@ class Workdir:
         self._left_behind = left_behind
         self._home = root / f"{number}"
         folders = folders_of(command.script, module=command.module)
-        self._directory = make(self._home, folders, logs_in(root) / f"{number}", chosen(), [str(root), *own])
+        self._directory = make(
+            self._home,
+            folders,
+            logs_in(root) / f"{number}",
+            chosen(),
+            [str(root), *own],
+            (command.script, *command.arguments),
+        )
         self._directory.hide(command.hidden)
         self._directory.share()
         self.folder = Path(self._directory.mirror.of(os.path.realpath(os.getcwd())))
