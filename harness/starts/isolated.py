@@ -33,9 +33,10 @@ from harness.starts import caches
 from harness.starts.changes import Kept, Noticed
 from harness.starts.directory import ABOUT, Directory
 from harness.starts.fence import refused_in
-from harness.starts.levels import Level, chosen
+from harness.starts.levels import Level, asked_for, chosen, mirror_level
 from harness.starts.outside import named as named_by
 from harness.starts.overlay import Overlay
+from harness.starts.view import Refused
 from harness.watch.exchange import name_of_launch
 
 if TYPE_CHECKING:
@@ -255,10 +256,14 @@ def placed(
 
 @contextmanager
 def isolated(script: str, arguments: Sequence[str] = (), **how: Any) -> Iterator[Place]:
-    """A :func:`placed` script is run by this process, which goes to its mirror, and leaves it with the block."""
-    from harness.starts.levels import mirror_level
+    """A :func:`placed` script is run by this process, which goes to its mirror, and leaves it with the block.
 
+    Raises:
+        CannotTry: this process was told to join a view, which it could not leave.
+    """
     with placed(script, arguments, level=None if how.get("in_place") else mirror_level(), **how) as place:
+        if isinstance(place.directory, Overlay):
+            raise CannotTry("a view of the file system is for a process of its own; set HARNESS_ISOLATION=mirror")
         enter(place)
         yield place
 
@@ -365,7 +370,12 @@ def make(
         words: the script and its arguments, where they are known.
     """
     if level == "overlay":
-        return Overlay.make(home, folders, own, words)
+        try:
+            return Overlay.make(home, folders, own, words)
+        except Refused as error:
+            if asked_for() is not None:
+                raise CannotTry(f"no private view of the file system could be made: {error}") from error
+            level = mirror_level()
     return Directory.make(home, folders, logs, own, level, named_by(words[0], words[1:], folders) if words else ())
 
 

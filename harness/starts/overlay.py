@@ -103,7 +103,11 @@ class Overlay:
         try:
             plan = view.plan(name, places(), [*own, *cache_folders()], wanted)
             plan.write(home)
+        except view.Refused:
+            _remove_empty(made)
+            raise
         except OSError as error:
+            _remove_empty(made)
             raise CannotTry(
                 f"no private view of the file system could be made ({error.strerror}: {error.filename}); free some "
                 "room, or run the script where it lies with --in-place"
@@ -230,9 +234,13 @@ class Overlay:
         view.remove(self.plan)
         with suppress(OSError):
             remove(str(self.home))
-        for folder in sorted(self.made, key=len, reverse=True):
-            with suppress(OSError):  # something lies in it now
-                os.rmdir(folder)
+        _remove_empty(self.made)
+
+
+def _remove_empty(folders: Iterable[str]) -> None:
+    for folder in sorted(folders, key=len, reverse=True):
+        with suppress(OSError):  # something lies in it now
+            os.rmdir(folder)
 
 
 def running_in(home: Path) -> list[int]:

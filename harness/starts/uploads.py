@@ -46,6 +46,7 @@ class Uploads:
     def __init__(self, held_back: dict[str, None] | None = None) -> None:
         """``held_back`` is given what was."""
         self.held_back: dict[str, None] = {} if held_back is None else held_back
+        self._on = True
 
     def install(self, patches: Patches) -> None:
         patches = patches.guarded_by(Stays())
@@ -64,13 +65,17 @@ class Uploads:
         for name in ("TRACKIO_SPACE_ID", "TRACKIO_DATASET_ID"):
             self._sets(patches, name, None)
         self._sets(patches, "TRACKIO_DIR", os.path.abspath(".trackio"))
+        patches.at_the_end(self._ends)
+
+    def _ends(self) -> None:
+        self._on = False
 
     def _says(self, what: str) -> None:
         self.held_back[what] = None
 
     def _variable(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """A server that the script names itself is not one either."""
-        if len(args) == 3 and args[1] == SERVER and _is_server(args[2]):
+        if self._on and len(args) == 3 and args[1] == SERVER and _is_server(args[2]):
             self._says("MLflow's server")
             return original(args[0], SERVER, _store())
         return original(*args, **kwargs)

@@ -28,6 +28,7 @@ from harness.resume.run import resume_script
 from harness.starts import child
 from harness.starts.journal import Journal
 from harness.starts.orders import Orders
+from harness.starts.overlay import Overlay
 from harness.starts.workdir import Workdir
 from harness.vary import run as vary
 from scripts.expectations import Program
@@ -42,6 +43,8 @@ def started(workdir: Workdir, orders: Orders, said: TextIO) -> Iterator[forks.Fo
     """In the place of ``Workdir._started``."""
 
     def start() -> int:
+        if isinstance(workdir._directory, Overlay):
+            workdir._directory.enter()
         os.chdir(workdir.folder)
         forks.set_environment(workdir.environment())
         return child.main(str(orders.file))

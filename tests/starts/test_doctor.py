@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from harness.cli import main
 from harness.put_back import Log, log_name, logs_folder
+from harness.starts.levels import MEANS, chosen
 
 Invoke = Callable[..., Result]
 
@@ -41,7 +42,7 @@ def left(tmp_path: Path, invoke: Invoke) -> Path:
 def test_it_says_how_scripts_are_isolated(invoke: Invoke) -> None:
     done = invoke("doctor")
     assert done.exit_code == 0, done.output
-    assert "isolation     scripts run in a directory of their own below " in done.stdout
+    assert f"isolation     {chosen()}: {MEANS[chosen()]}" in done.stdout
     assert "libraries     torch " in done.stdout
     assert "left changed" not in done.stdout
 
@@ -51,7 +52,8 @@ def test_what_a_killed_command_left_is_put_back(invoke: Invoke, left: Path) -> N
     assert done.exit_code == 2
     assert f"left changed  {left}, by a command that was killed (" in done.stdout
     assert left.read_text() == "of a shortened run", "nothing is done unasked"
-    done = invoke("doctor", "--put-back")
+    assert (invoke("doctor", "--put-back").exit_code, left.read_text()) == (1, "of a shortened run"), "nobody agreed"
+    done = invoke("doctor", "--put-back", "--yes")
     assert (done.exit_code, left.read_text()) == (0, "trained")
     assert "put back      what 1 killed command had changed" in done.stdout
     assert invoke("doctor").exit_code == 0
@@ -60,7 +62,7 @@ def test_what_a_killed_command_left_is_put_back(invoke: Invoke, left: Path) -> N
 def test_the_next_command_says_so(invoke: Invoke, left: Path) -> None:
     says = "harness: a command that was killed left files changed: see harness doctor"
     assert says in invoke("check", "none.py").stderr
-    invoke("doctor", "--put-back")
+    invoke("doctor", "--put-back", "--yes")
     assert says not in invoke("check", "none.py").stderr
 
 
@@ -69,6 +71,6 @@ def test_what_cannot_be_put_back_is_said(invoke: Invoke, left: Path, monkeypatch
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("harness.put_back._restore", fails)
-    done = invoke("doctor", "--put-back")
+    done = invoke("doctor", "--put-back", "--yes")
     assert done.exit_code == 2
     assert f"{left} (Permission denied) could not be put back; what they held is kept in {logs_folder()}" in done.stderr

@@ -230,7 +230,8 @@ def test_all_is_put_back_where_nothing_can_be_kept(home: Path, tmp_path: Path) -
             place.close()
 
 
-def test_what_changed_unheard_is_named(home: Path) -> None:
+def test_what_changed_unheard_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_ISOLATION", "guard")
     before = (home / "home" / "project" / "a").stat()
 
     def script(at: Path) -> None:
@@ -289,7 +290,7 @@ def test_without_room_for_the_directory_the_script_does_not_run(home: Path, monk
 
 
 def test_caches_of_libraries_may_grow(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = home / "cache" / "library"
+    cache = home / "cache" / "huggingface" / "hub"
 
     def script(at: Path) -> None:
         cache.mkdir(parents=True)
@@ -341,7 +342,8 @@ def test_what_is_hidden_is_not_there(home: Path) -> None:
     assert [*found.lines()] == ["  hidden: d/*, a, which the script saved and would continue from"]
 
 
-def test_several_processes_share_a_directory(home: Path) -> None:
+def test_several_processes_share_a_directory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_ISOLATION", "mirror")  # this process could not leave a view
     folder = str(home / "home" / "project")
     with shared([folder]) as directory, directory.entered():
         with isolated("train.py") as place:
@@ -420,7 +422,8 @@ def test_what_a_script_saves_under_other_numbers(path: str, pattern: str) -> Non
     assert pattern_of(path) == pattern
 
 
-def test_what_the_starts_of_a_script_changed_unheard_is_named(home: Path, tmp_path: Path) -> None:
+def test_what_the_starts_of_a_script_changed_unheard_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_ISOLATION", "mirror")
     file = home / "home" / "project" / "a"
     before = file.stat()
     with scratch("harness-test-") as given:
@@ -457,7 +460,10 @@ def test_what_guards_files_stays_on_when_it_has_failed() -> None:
 
 
 @pytest.mark.slow
-def test_a_checked_script_leaves_the_trained_model_alone(trained: Path, tmp_path: Path) -> None:
+def test_a_checked_script_leaves_the_trained_model_alone(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_ISOLATION", "mirror")
     (trained / "last.pt").unlink()
     before = listing(tmp_path / "home", tmp_path / "elsewhere")
     done = launched(trained, "harness", "check", "--json", "found.json", "train.py")
@@ -492,7 +498,7 @@ def test_a_command_that_is_killed_leaves_nothing(trained: Path, tmp_path: Path) 
     process = subprocess.Popen(
         [sys.executable, "-m", "harness", "check", "train.py"],
         cwd=trained,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HARNESS_ISOLATION": "mirror"},
         stderr=subprocess.DEVNULL,
     )
     until = time.monotonic() + 100

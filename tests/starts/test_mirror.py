@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
+from harness.put_back import CannotKeep
 from harness.starts import mirror as mirrors
-from harness.starts.mirror import CROWDED, Mirror
+from harness.starts.mirror import Mirror
 from tests.starts.trees import listing, tree
 
 
@@ -92,23 +94,60 @@ def test_a_path_outside_stays_where_it_is(project: Path, mirror: Mirror) -> None
     assert not mirror.holds(str(project / "a"))
 
 
-def test_a_crowded_folder_is_linked_as_a_whole(project: Path, mirror: Mirror) -> None:
+def test_files_of_a_crowded_folder_are_linked_one_by_one(project: Path, mirror: Mirror) -> None:
     (project / "images").mkdir()
-    for number in range(CROWDED + 1):
+    for number in range(50):
         (project / "images" / f"{number}").touch()
+    mirror._budget.entries = 10
     mirror.add(str(project))
     images = Path(mirror.of(str(project / "images")))
-    assert images.is_symlink()
-    own(mirror, images / "new").touch()
-    assert not images.is_symlink()
-    assert not (project / "images" / "new").exists()
+    assert not images.is_symlink(), "os.walk and rglob go into no link"
+    assert len([path for path in images.rglob("*") if path.is_file()]) == 50
+    (images / "0").unlink()
+    assert (project / "images" / "0").exists()
 
 
-@pytest.mark.parametrize("name", [".git", ".venv"])
-def test_folders_that_are_no_scripts_data_are_linked(name: str, project: Path, mirror: Mirror) -> None:
-    (project / name).mkdir()
+def test_too_many_files_are_refused(project: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.starts.mirror.LINKS", 2)
+    mirror._budget.entries = 0
+    with pytest.raises(CannotKeep, match=r"more than 2 files, too many for a mirror; harness doctor says"):
+        mirror.add(str(project))
+
+
+def test_a_repository_is_the_mirrors_own(project: Path, mirror: Mirror) -> None:
+    (project / ".git").mkdir()
+    (project / ".git" / "HEAD").write_text("ref")
     mirror.add(str(project))
-    assert Path(mirror.of(str(project / name))).is_symlink()
+    Path(mirror.of(str(project / ".git" / "HEAD"))).write_text("another")
+    assert (project / ".git" / "HEAD").read_text() == "ref"
+
+
+def test_folders_that_are_no_scripts_data_are_linked(project: Path, mirror: Mirror) -> None:
+    (project / ".venv").mkdir()
+    mirror.add(str(project))
+    assert Path(mirror.of(str(project / ".venv"))).is_symlink()
+
+
+def test_what_is_newest_is_newest_in_the_mirror(project: Path, mirror: Mirror) -> None:
+    for name in ("step9", "step10"):
+        (project / name).write_text(name)
+        time.sleep(0.01)
+    os.utime(project / "d", (1, 1))
+    mirror.add(str(project))
+    there = Path(mirror.of(str(project)))
+    assert max(there.glob("step*"), key=lambda path: path.stat().st_ctime_ns).name == "step10"
+    assert (there / "d").stat().st_mtime == 1
+
+
+def test_files_outside_that_a_script_names_are_compared(tmp_path: Path, mirror: Mirror) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "model.pt").write_text("mine")
+    mirror.look_at([str(outside)])
+    assert list(mirror.changed()) == []
+    (outside / "model.pt").chmod(0o600)
+    (outside / "new").touch()
+    assert sorted(mirror.changed()) == [(str(outside / "model.pt"), True), (str(outside / "new"), True)]
 
 
 def test_what_is_copied_in_all_is_limited(project: Path, mirror: Mirror) -> None:

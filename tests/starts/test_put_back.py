@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import namedtuple
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import put_back
-from harness.put_back import LOG, CannotKeep, Log, changes_in, left_behind, log_name
+from harness.put_back import LOG, CannotKeep, Log, changes_in, left_behind, log_name, newer
 from tests.starts.trees import listing, tree
 
 NAMES = ["a", "b", "b2", "c", "d", "d/e", "d/f", "d/f/g", "link", "new", "new/x", "other"]
@@ -166,3 +167,72 @@ def test_it_needs_the_standard_library_alone(tmp_path: Path) -> None:
     assert listing(folder) == before
     assert sorted(each.name for each in tmp_path.iterdir()) == ["tree"]
     assert json.dumps(before, default=str)
+
+
+def test_newer_work_of_another_stays(tmp_path: Path) -> None:
+    folder, log = tree(tmp_path / "tree"), Log(tmp_path / "log")
+    for name in "ab":
+        write(log, folder / name)
+        log.written(str(folder / name))
+    log._looked = 0.0
+    log.looks()
+    time.sleep(0.02)
+    (folder / "a").write_text("a real run's")
+    assert newer(log.folder) == [str(folder / "a")]
+    assert put_back.put_back(log.folder) == []
+    assert [(folder / name).read_text() for name in "ab"] == ["a real run's", "b"]
+
+
+def test_what_the_script_wrote_later_is_no_newer_work(tmp_path: Path) -> None:
+    folder, log = tree(tmp_path / "tree"), Log(tmp_path / "log")
+    write(log, folder / "a")
+    log.written(str(folder / "a"))
+    with (folder / "a").open("a") as file:
+        log.looks()
+        file.write("more, as of a log that stays open")
+    assert newer(log.folder) == []
+    log.looks()
+    log.written(str(folder / "a"))
+    (folder / "a").write_text("again")
+    assert newer(log.folder) == []
+    put_back.put_back(log.folder)
+    assert (folder / "a").read_text() == "a"
+
+
+def test_what_is_written_after_the_script_was_killed_stays(tmp_path: Path) -> None:
+    folder, log = tree(tmp_path / "tree"), Log(tmp_path / "log")
+    write(log, folder / "a")
+    write(log, folder / "b")
+    ended = time.time()
+    os.utime(folder / "a", (ended + 1, ended + 1))
+    os.utime(folder / "b", (ended - 1, ended - 1))
+    put_back.put_back(log.folder, ended)
+    assert [(folder / name).read_text() for name in "ab"] == ["another", "b"]
+
+
+def test_a_log_is_undone_once_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, log = tree(tmp_path / "tree"), Log(tmp_path / "log")
+    write(log, folder / "a")
+    write(log, folder / "b")
+    restore = put_back._restore
+
+    def fails(kept: str, path: str, inode: int) -> None:
+        if path.endswith("b"):
+            raise OSError(36, "File name too long")
+        restore(kept, path, inode)
+
+    monkeypatch.setattr(put_back, "_restore", fails)
+    assert put_back.put_back(log.folder) == [f"{folder / 'b'} (File name too long)"]
+    (folder / "a").write_text("edited since")
+    monkeypatch.undo()
+    assert put_back.put_back(log.folder) == []
+    assert [(folder / name).read_text() for name in "ab"] == ["edited since", "b"]
+
+
+def test_a_name_as_long_as_one_can_be_is_put_back(tmp_path: Path) -> None:
+    file, log = tmp_path / ("x" * 252 + ".pt"), Log(tmp_path / "log")
+    file.write_text("mine")
+    log.changes(str(file))
+    file.unlink()
+    assert put_back.put_back(log.folder) == []
+    assert file.read_text() == "mine"
