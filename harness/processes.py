@@ -181,8 +181,7 @@ def _end_views(folder: Path) -> None:
         with suppress(OSError, ValueError, TypeError):
             plan = view.Plan.read(described.parent)
             for _ in range(100):
-                name = (described.parent / "namespace").read_text() if (described.parent / "namespace").exists() else ""
-                left = [*view.inside(name)]
+                left = [*view.inside(plan)]
                 for pid in left:
                     with suppress(OSError):
                         os.kill(pid, signal.SIGKILL)

@@ -84,9 +84,9 @@ def record_runs(paths: Sequence[Path], folder: Path) -> Iterator[tuple[Path, lis
     Raises:
         CannotTry: one of them is broken, or cannot be recorded.
     """
+    read = [Baseline.read(path) if is_baseline(path) else of_records([RunRecord.read(path)]) for path in paths]
     check_candidates(folder)
-    for path in paths:
-        new = Baseline.read(path) if is_baseline(path) else of_records([RunRecord.read(path)])
+    for path, new in zip(paths, read, strict=True):
         yield path, [run.seed for run in new.runs], merge(folder, new)
 
 

@@ -326,6 +326,8 @@ def _text_of(script: str, module: bool) -> str:
     path = Path(*script.split(".")) if module else Path(script)
     for file in (path, path / "__main__.py", Path(f"{path}.py")):
         with suppress(OSError):
+            if not file.is_file():  # to open a named pipe waits for somebody who writes
+                continue
             return file.read_text(encoding="utf-8", errors="replace")
     return ""
 
@@ -356,6 +358,9 @@ def checks_option(name: str, says: str) -> Option[Command]:
     """An option that takes ids of checks or families, several by comma or by giving it again."""
 
     def split(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(each.strip() for ids in given for each in ids.split(",") if each.strip())
+        found = tuple(each.strip() for ids in given for each in ids.split(",") if each.strip())
+        if given and not found:
+            raise click.BadParameter("it names no check; harness explain lists all ids.")
+        return found
 
     return click.option(name, metavar="IDS", multiple=True, callback=split, shell_complete=complete_checks, help=says)

@@ -147,8 +147,8 @@ class Output:
             raise click.UsageError(f"--json - and --format {self.format} both write to stdout: name a file for --json.")
         if self.json_file is not None:
             check_json(self.json_file)
-        if self.receipt is not None and self.receipt.suffix != ".md":
-            raise CannotTry(f"--receipt {self.receipt} is not named as Markdown is; write --receipt FILE.md")
+        if self.receipt is not None:
+            check_receipt(self.receipt)
 
     def write(self, as_json: str, log: Callable[[], Log]) -> None:
         """Write what was found in the forms that are asked for; GitHub gets its annotations without asking.
@@ -208,9 +208,37 @@ def check_json(file: Path) -> None:
     check_file(file)
 
 
+def check_receipt(file: Path) -> None:
+    """Whether ``--receipt`` may write this file: nothing, an empty file or a receipt is there.
+
+    Raises:
+        CannotTry: another file is there, it is not named as Markdown is, or it cannot be written.
+    """
+    from harness.report.check import RECEIPT
+
+    if file.suffix != ".md":
+        raise CannotTry(f"--receipt {file} is not named as Markdown is; write --receipt FILE.md")
+    try:
+        ours = not file.exists() or not (text := file.read_bytes()) or text.startswith(RECEIPT.encode())
+    except OSError as error:
+        raise CannotTry(f"{file} cannot be read ({error.strerror}); choose another") from error
+    if not ours:
+        raise CannotTry(f"{file} exists and is no receipt of this harness, so it stays; choose another file")
+    check_file(file)
+
+
 def is_special(file: Path) -> bool:
-    """Whether it is stdout, a device or a pipe: of these only writing tells whether it can be."""
-    return file == STDOUT or (file.exists() and not file.is_file())
+    """Whether it is stdout or a device: of these only writing tells whether it can be.
+
+    Raises:
+        CannotTry: it is a named pipe, which holds a command until somebody reads; or no file can have that name.
+    """
+    try:
+        if file.is_fifo():
+            raise CannotTry(f"{file} is a named pipe; name a file, or write - for stdout")
+        return file == STDOUT or (file.exists() and not file.is_file())
+    except OSError as error:
+        raise CannotTry(f"{str(file)[:60]} cannot be written ({error.strerror}); choose another") from error
 
 
 def check_replaceable(file: Path) -> None:

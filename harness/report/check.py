@@ -67,9 +67,13 @@ def summary_line(report: CheckReport) -> str:
     return f"{report.script}: {says}; {in_all:.1f} s, of which {before:.1f} s of importing and loading"
 
 
+RECEIPT = "**harness check**: "
+"""How a receipt begins."""
+
+
 def receipt_lines(report: CheckReport, versions: Mapping[str, str | None]) -> Iterator[str]:
     """What was looked at and what it came to, as Markdown of one screen for a pull request."""
-    yield f"**harness check**: {summary_line(report)}"
+    yield f"{RECEIPT}{summary_line(report)}"
     yield ""
     for finding in report.findings:
         follows = f" (may follow from `{finding.explained_by}`)" if finding.explained_by else ""

@@ -93,6 +93,11 @@ class Mirror:
         return path == self._at or path.startswith(self._at + os.sep)
 
     @property
+    def left_out(self) -> frozenset[str]:
+        """Folders that :mod:`harness.starts.moments` leaves out."""
+        return frozenset()
+
+    @property
     def roots(self) -> tuple[str, ...]:
         """The folders that :mod:`harness.starts.moments` looks at."""
         return (self._at,)

@@ -161,12 +161,15 @@ class Watcher:
     def _entries(self) -> Iterator[tuple[str, os.stat_result]]:
         root = self.mirror.of("")
         for below, folders, files in (found for each in self.mirror.roots for found in os.walk(each)):
-            folders[:] = [each for each in folders if each != "__pycache__" and each not in NOT_DATA]
+            folders[:] = [name for name in folders if not self._is_left_out(below, name)]
             self._renamed.watch(below)
             for name in (*folders, *files):
                 here = os.path.join(below, name)
                 with suppress(FileNotFoundError):
                     yield here.removeprefix(root), os.lstat(here)
+
+    def _is_left_out(self, below: str, name: str) -> bool:
+        return name == "__pycache__" or name in NOT_DATA or os.path.join(below, name) in self.mirror.left_out
 
     def _look(self, path: str, found: os.stat_result, *, keep: bool) -> Entry:
         here = self.mirror.of(path)

@@ -43,6 +43,8 @@ class Same:
     """Paths of a directory in which everything has the path that the user has, as a mirror is asked for them."""
 
     folders: tuple[str, ...]
+    left_out: frozenset[str] = frozenset()
+    """Folders in which a write reaches the user's own: what lies there is not the script's state."""
     copied: dict[str, Stamp] = field(default_factory=dict)
 
     def of(self, path: str) -> str:
@@ -75,8 +77,6 @@ class Overlay:
     """Folder of this command's own, which is the same one inside and outside."""
     folders: tuple[str, ...]
     plan: view.Plan
-    made: tuple[str, ...] = ()
-    """Folders of caches that this command has made."""
     launched: bool = False
     """Whether somebody else's launcher started the ranks, which end by themselves."""
     known: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -101,18 +101,19 @@ class Overlay:
         home_folder, temporary = os.path.expanduser("~"), tempfile.gettempdir()
         wanted = [*folders, home_folder, temporary, *TEMPORARY, *_named((*os.environ.values(), *words))]
         try:
-            plan = view.plan(name, places(), [*own, *cache_folders()], wanted)
+            plan = view.plan(name, places(), [*own, *cache_folders()], wanted, folders)
+            plan.made = [*made]
             plan.write(home)
         except view.Refused:
-            _remove_empty(made)
+            view.remove_empty(made)
             raise
         except OSError as error:
-            _remove_empty(made)
+            view.remove_empty(made)
             raise CannotTry(
                 f"no private view of the file system could be made ({error.strerror}: {error.filename}); free some "
                 "room, or run the script where it lies with --in-place"
             ) from error
-        return cls(home, tuple(folders), plan, made)
+        return cls(home, tuple(folders), plan)
 
     @classmethod
     def join(cls, home: Path) -> Overlay:
@@ -128,7 +129,7 @@ class Overlay:
 
     @property
     def mirror(self) -> Same:
-        return Same(self.folders)
+        return Same(self.folders, frozenset((*self.plan.through, os.path.realpath(cache_folder()))))
 
     @property
     def logs(self) -> Path:
@@ -217,7 +218,7 @@ class Overlay:
     def end_all(self) -> None:
         """End what runs in it still, such as programs that the script started and did not wait for."""
         until = time.monotonic() + PATIENCE * self.launched
-        while (left := running_in(self.home)) and time.monotonic() < until:
+        while (left := [*view.inside(self.plan)]) and time.monotonic() < until:
             time.sleep(0.02)
         until = time.monotonic() + PATIENCE
         while left and time.monotonic() < until:
@@ -225,7 +226,7 @@ class Overlay:
                 with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.002)
-            left = running_in(self.home)
+            left = [*view.inside(self.plan)]
 
     def remove(self) -> None:
         """End what runs in it still, and remove what was written."""
@@ -234,20 +235,6 @@ class Overlay:
         view.remove(self.plan)
         with suppress(OSError):
             remove(str(self.home))
-        _remove_empty(self.made)
-
-
-def _remove_empty(folders: Iterable[str]) -> None:
-    for folder in sorted(folders, key=len, reverse=True):
-        with suppress(OSError):  # something lies in it now
-            os.rmdir(folder)
-
-
-def running_in(home: Path) -> list[int]:
-    """The processes in the view that is made ready in a folder."""
-    with suppress(OSError):
-        return list(view.inside((home / "namespace").read_text()))
-    return []
 
 
 def places() -> list[str]:

@@ -35,7 +35,8 @@ CAPABILITIES_VERSION = 0x20080522
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
 """Number of the system call, which the C library does not wrap, by machine."""
 
-PLAN = "view.json"
+PLAN, ENTERED = "view.json", "entered"
+"""Names of the files, in the folder of a view, that describe it, and that say that it has been entered once."""
 
 AS_THEY_ARE = ("dev", "proc", "run", "sys")
 """Folders of the root that are the machine's: devices, processes, and the sockets of its daemons."""
@@ -90,8 +91,12 @@ class Plan:
     """Folders that have mounts below and are put together from what lies in them."""
     through: list[str] = field(default_factory=list)
     """Folders in which writes reach the user's own: caches, and the command's own scratch folder."""
+    made: list[str] = field(default_factory=list)
+    """Folders of caches that were made for it; those that stay empty go with it."""
     hidden: list[str] = field(default_factory=list)
     """Absolute patterns of files that are not there; removed when the view is first entered."""
+    identity: list[int] = field(default_factory=list)
+    """Device and inode of the root: what tells the processes in it from others."""
     put: dict[str, str] = field(default_factory=dict)
     """Files that hold something else, from files with what they hold; put there when the view is first entered."""
 
@@ -142,7 +147,9 @@ def bases(candidates: Iterable[str], mounted: Sequence[Mount]) -> list[str]:
     return list(found)
 
 
-def plan(name: str, candidates: Iterable[str], through: Iterable[str], wanted: Iterable[str]) -> Plan:
+def plan(
+    name: str, candidates: Iterable[str], through: Iterable[str], wanted: Iterable[str], folders: Iterable[str] = ()
+) -> Plan:
     """What a view is made of on this machine; the folders for what is written are made.
 
     Args:
@@ -150,6 +157,7 @@ def plan(name: str, candidates: Iterable[str], through: Iterable[str], wanted: I
         candidates: those places, the best first.
         through: folders in which writes reach the user's own.
         wanted: folders that the script may write to: the way to each is made, whoever owns the folders above.
+        folders: those that it works in, which are kept apart wherever they lie, in shared memory say.
 
     Raises:
         Refused: no place can keep what is written.
@@ -161,6 +169,9 @@ def plan(name: str, candidates: Iterable[str], through: Iterable[str], wanted: I
     made = Plan(os.path.join(places[0], name, "root"))
     try:
         _plan(made, name, places, mounted)
+        for folder in folders:
+            if folder.split("/")[1] in AS_THEY_ARE:
+                _cover(made, folder, name, places, mounted)
         for layer in made.layers:
             _like(layer.lower, layer.upper)
             for path in wanted:
@@ -174,6 +185,7 @@ def plan(name: str, candidates: Iterable[str], through: Iterable[str], wanted: I
 
 def _plan(made: Plan, name: str, places: Sequence[str], mounted: Sequence[Mount]) -> None:
     os.makedirs(made.root)
+    made.identity = [(found := os.stat(made.root)).st_dev, found.st_ino]
     points = {mount.point: mount for mount in mounted}
     for entry in sorted(os.scandir("/"), key=lambda entry: entry.name):
         if entry.is_symlink() or not entry.is_dir() or entry.name in AS_THEY_ARE or entry.path in points:
@@ -262,28 +274,33 @@ def enter(folder: Path) -> None:
     Raises:
         Refused: the kernel does not allow it.
     """
-    known = folder / "namespace"
+    made, entered = Plan.read(folder), (folder / ENTERED).exists()
+    if _is_in(made):
+        return
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if known.exists():
-            name = known.read_text()
-            if name == namespace() or _join(name):
-                return
+        if entered and _join(made):
+            return
         # The kernel may not have let go of what the last process in it has left.
         for wait in (0.05, 0.2, 1.0, None):
             try:
-                _make(Plan.read(folder), folder)
+                _make(made, folder)
                 return
             except Refused:
-                if wait is None or not known.exists():
+                if wait is None or not entered:
                     raise
                 time.sleep(wait)
 
 
-def _join(name: str) -> bool:
+def _is_in(made: Plan) -> bool:
+    """Whether this process is in a view already: its root is the view's then, and its own path leads to another."""
+    return bool(made.identity) and _has_root("self", *made.identity)
+
+
+def _join(made: Plan) -> bool:
     """Go where other processes are; whether there is any."""
     here = os.getcwd()
-    for pid in inside(name):
+    for pid in inside(made):
         with suppress(OSError):
             spaces = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("user", "mnt")]
             same = os.readlink(f"/proc/{pid}/ns/user") == os.readlink("/proc/self/ns/user")
@@ -302,8 +319,6 @@ def _make(made: Plan, folder: Path) -> None:
     """A view that no process is in yet."""
     here, privileged = os.getcwd(), is_privileged()
     _unshare()
-    # Known before anything is started: whoever ends the view has to find what is in it.
-    (folder / "namespace").write_text(namespace())
     _mount("none", "/", "", RECURSIVE | PRIVATE)
     _mount(made.root, made.root, "", BIND)
     _mount("none", made.root, "", PRIVATE)
@@ -410,7 +425,7 @@ def _pivot(root: str) -> None:
 
 def _first_time(made: Plan, folder: Path) -> None:
     """Hide and put what this view begins with."""
-    done = folder / "entered"
+    done = folder / ENTERED
     if done.exists():
         return
     import glob
@@ -424,18 +439,23 @@ def _first_time(made: Plan, folder: Path) -> None:
     done.touch()
 
 
-def namespace(pid: int | str = "self") -> str:
-    """What tells the mount namespace of a process from others."""
-    return os.readlink(f"/proc/{pid}/ns/mnt")
+def inside(made: Plan) -> Iterator[int]:
+    """The processes in a view, but this one.
+
+    A process is known by its root. The number of a namespace becomes that of another as soon as nothing is in it.
+    """
+    with suppress(OSError):
+        found = os.stat(made.root)
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and int(entry) != os.getpid() and _has_root(entry, found.st_dev, found.st_ino):
+                yield int(entry)
 
 
-def inside(name: str) -> Iterator[int]:
-    """The processes in a mount namespace, but this one."""
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid():
-            with suppress(OSError):
-                if namespace(entry) == name:
-                    yield int(entry)
+def _has_root(pid: str, device: int, inode: int) -> bool:
+    with suppress(OSError):
+        found = os.stat(f"/proc/{pid}/root")
+        return (found.st_dev, found.st_ino) == (device, inode)
+    return False
 
 
 def remove(made: Plan) -> None:
@@ -445,6 +465,13 @@ def remove(made: Plan) -> None:
         _remove(at)
         with suppress(OSError):  # that of another command lies beside
             os.rmdir(os.path.dirname(at))
+    remove_empty(made.made)
+
+
+def remove_empty(folders: Iterable[str]) -> None:
+    for folder in sorted(folders, key=len, reverse=True):
+        with suppress(OSError):  # something lies in it now
+            os.rmdir(folder)
 
 
 def _remove(folder: str) -> None:

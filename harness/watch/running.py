@@ -157,6 +157,18 @@ def _wait_for_threads(before: set[threading.Thread], locator: Locator) -> None:
 
 
 def readable_script(script: str) -> Path:
+    """The path of a script that can be run.
+
+    Raises:
+        CannotTry: there is none, or it is not Python.
+    """
+    try:
+        return _readable(script)
+    except OSError as error:
+        raise CannotTry(f"{script[:60]} cannot be read: {error.strerror}") from error
+
+
+def _readable(script: str) -> Path:
     path = Path(script)
     if not script:
         raise CannotTry("SCRIPT is empty; give the path of the script that trains")
@@ -183,8 +195,6 @@ def readable_script(script: str) -> Path:
         place = f"{cell}, line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         what = "no notebook" if path.suffix == notebooks.SUFFIX and not place else "not Python"
         raise CannotTry(f"{script} is {what}{place}: {error.args[0]}") from error
-    except OSError as error:
-        raise CannotTry(f"{script} cannot be read: {error.strerror}") from error
     return path
 
 

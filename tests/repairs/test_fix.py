@@ -234,8 +234,8 @@ def test_a_file_that_has_been_changed_is_not_written(check: Check, tmp_path: Pat
 
 
 def test_what_is_not_found_again_is_not_repaired(check: Check, tmp_path: Path) -> None:
-    text = NOT_CLEARED.replace("optimizer.step()", "optimizer.step()\n        if 'harness-check' in __file__: clear()")
-    text = text.replace("import torch\n", "import torch, os\n__file__ = os.getcwd()\n", 1)
+    again = "optimizer.step()\n        if 'harness-check' in os.environ.get('HARNESS_ISOLATED', ''): clear()"
+    text = NOT_CLEARED.replace("optimizer.step()", again).replace("import torch\n", "import torch, os\n", 1)
     write(tmp_path, text.replace("for epoch", "clear = optimizer.zero_grad\nfor epoch", 1))
     done, found = check("--fix", "train.py")
     assert done.status == 1

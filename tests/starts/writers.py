@@ -116,8 +116,8 @@ def save(at: Path) -> None:
 def libraries(at: Path) -> None:
     import numpy as np
     import pandas as pd
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
     import torch
     from safetensors.torch import save_file
 
