@@ -115,7 +115,7 @@ def save(at: Path) -> None:
 @writes("libraries")
 def libraries(at: Path) -> None:
     import numpy as np
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa  # type: ignore[import-untyped]
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
     import torch
