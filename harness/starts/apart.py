@@ -31,7 +31,7 @@ from harness.starts.isolated import Place, enter, isolated, named, placed
 from harness.starts.levels import asked_for
 from harness.starts.overlay import Overlay
 from harness.starts.view import Refused
-from harness.watch.exchange import name_of_launch
+from harness.watch.exchange import KEPT, name_of_launch
 
 Report = TypeVar("Report")
 Told = Callable[[Any, Isolation], int]
@@ -94,7 +94,6 @@ def _run_here(script: str, arguments: Sequence[str], work: Work[Any], told: Told
 
 
 def _run_apart(script: str, arguments: Sequence[str], work: Work[Any], told: Told, **how: Any) -> int:
-    name_of_launch()  # of this process: a copy has another parent
     with placed(script, arguments, **how) as place:
         home = _home(place)
         if place.directory is not None and place.owner:
@@ -157,10 +156,12 @@ def _outcome(place: Place, work: Work[Any], home: Path) -> dict[str, Any]:
             stream.flush()
     waited_for = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
-    own, known = os.getpid(), children(os.getpid())
+    own, known, launched = os.getpid(), children(os.getpid()), name_of_launch()
     _adopts(True)  # what the script leaves running becomes this process's
     pid = os.fork()
     if pid == 0:
+        if launch.world_size() is not None:
+            os.environ[KEPT] = launched  # a copy has another parent
         _in_the_copy(place, work, home, own, before)
     try:
         status = _wait(pid)

@@ -78,8 +78,14 @@ def of_all_ranks(session: Session) -> Outcomes:
     return whole
 
 
+KEPT = "HARNESS_LAUNCH"
+"""The variable by which a process that another rank has started knows its launch."""
+
+
 def name_of_launch() -> str:
     """What the ranks of one attempt of one launcher on one machine have in common, and no others."""
+    if (kept := os.environ.get(KEPT)) is not None:
+        return kept
     attempt = "-".join(os.environ.get(each, "") for each in ("MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"))
     return f"{os.getuid()}-{os.getppid()}-{attempt}"
 
