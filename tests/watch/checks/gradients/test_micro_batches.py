@@ -135,8 +135,8 @@ def accumulated(micro_batches: Callable[[int], list[torch.Tensor]], updates: int
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         for update in range(updates):
             optimizer.zero_grad()
-            for rows in micro_batches(update):
-                model(rows).pow(2).mean().backward()
+            for each in micro_batches(update):
+                model(each).pow(2).mean().backward()
             optimizer.step()
 
     return told(SameRowsAdded, loop)
