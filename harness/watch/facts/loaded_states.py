@@ -199,7 +199,7 @@ class ModelsLoadedLater(Recogniser):
         if self.monitor.stepped and event.state:
             self.tell(LoadedAfterTraining(where=event.where))
             missing = {name: each for name, each in named.items() if each not in self._given and _is_random(each)}
-            absent = {name: each for name, each in missing.items() if not _is_copied(event.into, name)}
+            absent = {name: each for name, each in missing.items() if not _is_left_aside(event.into, name)}
             if len(absent) < len(named) / 2:  # of a state that has nothing for it another check tells
                 self._is_new(event.into, absent, event.where)
 
@@ -322,9 +322,16 @@ def _is_random(tensor: torch.Tensor) -> bool:
     return bool((tensor != tensor.flatten()[0]).any())
 
 
-def _is_copied(model: nn.Module, name: str) -> bool:
-    """Whether a weight of a layer of torch's was never written to: the layer writes those that it draws itself, so this
-    one was copied from elsewhere, perhaps from a model that was trained."""
+def _is_left_aside(model: nn.Module, name: str) -> bool:
+    """Whether nothing had to load a weight.
+
+    PEFT keeps the module that it has a trained copy of, and calls the copy. And a weight of a layer of torch's that was
+    never written to was copied from elsewhere, perhaps from a model that was trained: the layer writes those that it
+    draws itself.
+    """
+    above, kept, _ = name.partition("original_module.")
+    if kept and hasattr(model.get_submodule(above.rstrip(".")), "modules_to_save"):
+        return True
     owner, _, own = name.rpartition(".")
     layer = model.get_submodule(owner)
     return type(layer).__module__.startswith("torch.nn.") and version(getattr(layer, own)) == 0
