@@ -145,11 +145,17 @@ class FirstCalls(Recogniser):
     def begin(self) -> None:
         self._loaded = self.fact(ModelsFromCheckpoints)
         self._loaded_any = False
+        self._from_checkpoints: WeakSet[nn.Module] = WeakSet()
+        """Modules of models that were loaded, which a script may put into one of its own."""
         self._made: WeakSet[nn.Module] = WeakSet()
         self._seen: WeakSet[nn.Module] = WeakSet()
 
     def on_model_made(self, event: ModelMade) -> None:
         self._made.add(event.model)
+
+    def on_from_pretrained(self, event: FromPretrained) -> None:
+        if isinstance(event.model, nn.Module):
+            self._from_checkpoints.update(event.model.modules())
 
     def on_load(self, event: Load) -> None:
         self._loaded_any = self._loaded_any or (isinstance(event.into, nn.Module) and bool(event.state))
@@ -170,7 +176,8 @@ class FirstCalls(Recogniser):
 
     def _tell_of(self, module: nn.Module, event: Forward) -> None:
         name = getattr(getattr(module, "config", None), "name_or_path", "")
-        new = module in self._made and event.gradients and event.at.update == 1 and not self._loaded_any
+        loaded = self._loaded_any or any(part in self._from_checkpoints for part in module.modules())
+        new = module in self._made and event.gradients and event.at.update == 1 and not loaded
         configured = str(name) if name and new else None
         self.tell(PretrainedCalled(model=type(module).__name__, configured=configured, where=event.where))
 

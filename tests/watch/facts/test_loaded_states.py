@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.watch import watch
-from harness.watch.facts.loaded_states import RandomWeightsUsed
+from harness.watch.facts.loaded_states import PretrainedCalled, RandomWeightsUsed
 from tests.watch.run.account import told
 
 ID = "weights::state-kept-without-copy"
@@ -75,3 +75,25 @@ def test_the_module_that_an_adapter_has_a_copy_of_need_not_be_loaded(lost: str |
             served(torch.ones(8, 4))
 
     assert [list(fact.tensors) for fact in told(RandomWeightsUsed, loop)] == ([] if lost is None else [[lost]])
+
+
+@pytest.mark.parametrize("loads", [True, False])
+def test_a_model_with_a_part_from_a_checkpoint_is_not_from_scratch(loads: bool, tmp_path: Path) -> None:
+    from transformers import BertConfig, BertModel, PreTrainedModel
+
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    BertModel(BertConfig(vocab_size=8, **sizes)).save_pretrained(tmp_path)
+
+    class WithHead(PreTrainedModel):
+        def __init__(self) -> None:
+            config = BertConfig.from_pretrained(tmp_path)
+            super().__init__(config)
+            body = BertModel.from_pretrained(tmp_path) if loads else BertModel(config)
+            self.encoder, self.head = body.embeddings, torch.nn.Linear(8, 1)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            scores: torch.Tensor = self.head(self.encoder(ids))
+            return scores
+
+    (fact,) = told(PretrainedCalled, lambda: WithHead()(torch.ones(2, 3, dtype=torch.long)).sum().backward())
+    assert (fact.configured is None) is loads
