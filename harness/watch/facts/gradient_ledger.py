@@ -357,9 +357,9 @@ class GradientLedger(Recogniser):
             if ledger.is_empty(looked_at=self._looks):
                 self._clear(optimizer, ledger, event.where)
         for optimizer in list(self.monitor.optimizers):
-            ledger = self._ledgers.get(optimizer) or self._begin(optimizer)
-            if ledger is not None:  # what the script has written there itself is of no backward pass
-                ledger.after, ledger.versions = [_copy(p.grad) for p in ledger.probes], _versions(ledger.probes)
+            found = self._ledgers.get(optimizer) or self._begin(optimizer)
+            if found is not None:  # what the script has written there itself is of no backward pass
+                found.after, found.versions = [_copy(p.grad) for p in found.probes], _versions(found.probes)
         self._fate = Fate()
         if event.root.grad_fn is not None:
             hook = self.monitor.guarded(self, _Differentiated(self._fate))

@@ -79,14 +79,14 @@ def test_the_module_that_an_adapter_has_a_copy_of_need_not_be_loaded(lost: str |
 
 @pytest.mark.parametrize("loads", [True, False])
 def test_a_model_with_a_part_from_a_checkpoint_is_not_from_scratch(loads: bool, tmp_path: Path) -> None:
-    from transformers import BertConfig, BertModel, PreTrainedModel
+    from transformers import AutoConfig, BertConfig, BertModel, PreTrainedModel
 
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     BertModel(BertConfig(vocab_size=8, **sizes)).save_pretrained(tmp_path)
 
     class WithHead(PreTrainedModel):
         def __init__(self) -> None:
-            config = BertConfig.from_pretrained(tmp_path)
+            config = AutoConfig.from_pretrained(tmp_path)
             super().__init__(config)
             body = BertModel.from_pretrained(tmp_path) if loads else BertModel(config)
             self.encoder, self.head = body.embeddings, torch.nn.Linear(8, 1)
