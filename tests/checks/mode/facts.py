@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, NothingToJudge
 from harness.watch.checks.mode.evaluation import EvaluationInTrainMode, EvaluationWithGraph
 from harness.watch.checks.mode.observations.evaluations_by_hand import EvaluatedByHand
 from harness.watch.checks.mode.observations.training_modes import (
@@ -62,6 +62,11 @@ CASES = [
         "is in train mode, with 2 batch normalisation layers and 1 dropout layer",
     ),
     Case(TrainingInEvalMode, TrainedThrough(training=True), HELD),
+    Case(
+        TrainingInEvalMode,
+        TrainedThrough(training=False),
+        NothingToJudge("dropout and normalisation may be in eval mode on purpose"),
+    ),
     Case(
         TrainingInEvalMode,
         UpdatedInEvalMode(model="Net", sensitive=2, validates=False),

@@ -92,8 +92,15 @@ class RowsGiven(Recogniser):
             self._changed += same_memory and not same
             self._otherwise += not (same_memory or same)
         if both:
-            counted = {"again": self._again, "changed": self._changed, "otherwise": self._otherwise}
-            self.tell(RowsGivenAgain(dataset=type(event.of.dataset).__name__, **counted, where=event.where))
+            self.tell(
+                RowsGivenAgain(
+                    dataset=type(event.of.dataset).__name__,
+                    again=self._again,
+                    changed=self._changed,
+                    otherwise=self._otherwise,
+                    where=event.where,
+                )
+            )
 
 
 def _row(sample: Any) -> torch.Tensor | None:
