@@ -103,7 +103,7 @@ class TrainingInEvalMode(Check):
     - https://github.com/ThilinaRajapakse/simpletransformers/issues/739
     """
 
-    needs = "dropout or normalisation"
+    needs = "module of dropout or normalisation"
     formerly = ("mode::training-in-train-mode",)
 
     def judge(self, fact: UpdatedInEvalMode) -> Verdict:

@@ -29,7 +29,7 @@ FIRST_PASSES = 8
 class TrainedThrough(Fact):
     """A backward pass went through a model with modules that behave otherwise in train mode."""
 
-    needs = "dropout or normalisation"
+    needs = "module of dropout or normalisation"
     in_windows = "all"
     training: bool
     """Whether any of these modules is in train mode: the model itself may be, and its parts as they were loaded."""

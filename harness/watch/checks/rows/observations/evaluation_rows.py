@@ -120,7 +120,7 @@ class EvaluationLeft(Fact):
 class EvaluationRepeated(Fact):
     """A run is over in which an evaluation's second pass began with the rows of the first. ``where`` took them."""
 
-    needs = "second pass over the same labelled rows"
+    needs = "second evaluation over a dataset of an input and a class"
     of_run = True
     rows: int = 0
     """Rows of its first batch."""
