@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -47,8 +48,9 @@ def digest_of(probe: Path) -> str:
 
 
 def watched(server: Server, script: Path, folder: Path) -> Verdict:
-    """What is found in a probe that is run in a folder."""
-    done = server.run(folder, "check", "--json", "found.json", str(script), limit=LIMIT)
+    """What is found in a probe that is copied to a folder."""
+    shutil.copy(script, folder)
+    done = server.run(folder, "check", "--json", "found.json", script.name, limit=LIMIT)
     return Verdict.of(folder / "found.json", done)
 
 
