@@ -27,7 +27,7 @@ def probes() -> Iterator[Any]:
 def test_probes_of_what_was_once_judged_wrongly(script: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     name = verdicts.digest_of(script)
     if name not in verdicts.recorded()[1]:
-        pytest.skip("it is not recorded: it needs a checkpoint, or is newer than the record")
+        pytest.skip("it is not recorded: it needs a checkpoint, draws without a seed, or is newer")
     verdict = verdicts.watched(server_of(pytestconfig), script, tmp_path)
     assert verdict.not_looked_at == [], "a check itself crashed"
     assert verdicts.differences(name, verdict) == {}, "python -m scripts.verdicts probes records them anew"
