@@ -84,6 +84,12 @@ def share_groups(one: Any, other: Optimizer) -> bool:
     return any(id(group) in groups for group in getattr(one, "param_groups", ()))
 
 
+def registered(module: nn.Module) -> Iterator[nn.Parameter]:
+    """All parameters of a module and its parts, whatever its own ``parameters`` leaves out."""
+    for part in module.modules():
+        yield from (p for p in part._parameters.values() if p is not None)
+
+
 def held_by(optimizer: Optimizer) -> list[torch.Tensor]:
     """The tensors of an optimizer, in the order of its groups."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from scripts import verdicts
 from scripts.expectations import Manifest
 from tests.programs import PARTS, SET, Version, found_in, programs_of, recorded_of, versions_of
 from tests.server import server_of
@@ -53,6 +54,9 @@ def test_what_is_found_is_what_is_recorded(version: Version, pytestconfig: pytes
     assert verdict.not_looked_at == [], "a check itself crashed"
     roots = [each for each in verdict.findings if each["explained_by"] is None]
     assert [f"{each['severity']} {each['check']}" for each in roots] == version.recorded, verdict.findings
+    assert verdicts.differences(verdicts.name_of(version), verdict) == {}, (
+        "python -m scripts.verdicts records them anew"
+    )
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -13,6 +13,7 @@ from typing import ClassVar
 from harness import catalogue, launch
 from harness.errors import CannotTry
 from harness.findings import Finding, Report
+from harness.starts.isolated import named
 from harness.starts.journal import Journal
 from harness.starts.workdir import (
     LEAST_PATIENCE,
@@ -261,7 +262,10 @@ class _Starts:
         start = workdir.start(orders, self._patience or None)
         journal = start.journals[0]
         account = Account.read(orders.folder) if Path(orders.folder, FILE).exists() else Account()
-        return Run(journal, account, start.seconds, _end(start, journal)), start
+        # Of a script outside the working directory a place has its path, which is another in each start.
+        journal.updates = [replace(each, where=named(each.where, workdir.real)) for each in journal.updates]
+        journal.loads = named(journal.loads, workdir.real)
+        return Run(journal, named(account, workdir.real), start.seconds, _end(start, journal)), start
 
 
 def _end(start: Start, journal: Journal) -> str | None:

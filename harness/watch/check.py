@@ -30,7 +30,7 @@ class NothingToJudge:
     """The fault would not have been seen."""
 
     why: str | None = None
-    """The reason that is shown; None stands for "no" with what the check needs."""
+    """The reason that is shown; None stands for "no" with what the check needs, "that would show it"."""
 
 
 NOTHING_TO_JUDGE = NothingToJudge()
@@ -80,6 +80,8 @@ class Check(Fault, OutcomeListener, package=CHECKS):
     looked = False
     """Whether it has judged something."""
     _why: str | None = None
+    _told = False
+    """Whether it was told of anything, be it of nothing that it could judge."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -112,7 +114,7 @@ class Check(Fault, OutcomeListener, package=CHECKS):
             monitor.note(str(error))
             return
         if isinstance(verdict, NothingToJudge):
-            self._why = verdict.why or self._why
+            self._why, self._told = verdict.why or self._why, True
             return
         self.looked = True
         if isinstance(verdict, Found):
@@ -124,4 +126,5 @@ class Check(Fault, OutcomeListener, package=CHECKS):
             monitor.report(replace(finding, severity="warning") if verdict.may_be_meant else finding)
 
     def lacks(self) -> str:
-        return self._why or f"no {self.needs}"
+        """Why it has judged nothing: what it needs is not there, or was there, and the fault would not have shown."""
+        return self._why or f"no {self.needs}" + (" that would show it" if self._told else "")

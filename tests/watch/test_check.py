@@ -491,7 +491,7 @@ def test_what_was_looked_at(check: Check) -> None:
         said = f"  {len(found['held'])} checks passed; {len(lacking)} did not apply, among them every check of "
         assert f"{said}metrics, mode, model, ranks, saved (" in checked.stderr
         assert lacking["schedule::wrong-length"] == "no learning rate scheduler"
-        assert lacking["mode::training-in-eval-mode"] == "no dropout or normalisation"
+        assert lacking["mode::training-in-eval-mode"] == "no module of dropout or normalisation"
     assert "gradients::not-cleared" in right.found["held"]
     assert "rows::labels-of-other-rows" in right.found["held"]
     workers = check(TRAINS.replace("shuffle=True", "shuffle=True, num_workers=1")).found["did_not_apply"]

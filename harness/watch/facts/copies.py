@@ -41,6 +41,10 @@ MIN_UPDATES = 20
 STEP_RTOL = 1e-3
 """How near a change must be to a step towards the network that is followed, relatively. Rounding is far below."""
 
+ROUNDINGS = 16
+"""Roundings of a value by which it may be off without a change: a mean of a value with itself soon gives the same one
+again. By reasoning, what even a slow average has gone after a few updates."""
+
 
 @dataclass(eq=False)
 class _Statistics:
@@ -102,13 +106,17 @@ class Copied:
         self.shares |= one is not other and other.data_ptr() == one.data_ptr()
         last = self.began if self._after is None else self._after
         moved = not torch.equal(now, last)
-        self.follows |= moved
+        self.follows |= moved and (self.steps > 0 or self._has_gone(now, other.dtype))
         if moved and self._after is not None:
             way, change = online - last, now - last
             weight = float((change * way).sum() / (way * way).sum().clamp(min=1e-30))
             if float((change - weight * way).norm()) <= STEP_RTOL * float(change.norm()):
                 self.weights.append(weight)
         self._before = now.clone()
+
+    def _has_gone(self, now: torch.Tensor, dtype: torch.dtype) -> bool:
+        """Whether the copy is further from where it began than rounding takes a mean of a network with itself."""
+        return bool(((now - self.began).abs() > ROUNDINGS * torch.finfo(dtype).eps * self.began.abs()).any())
 
     def step_ends(self) -> None:
         values = self.values()
@@ -204,6 +212,7 @@ class Copies(Recogniser):
                     self.tell(CopyFound(shown=each.shown, shares=each.shares, where=each.where))
 
     def on_forward(self, event: Forward) -> None:
+        self.monitor.number_of(event.model)  # by which it is among the models, also where nobody else asks
         if not self._with_norms or event.gradients:
             return
         for each in self.all:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch.optim import Optimizer
 
-from harness.torch_objects import held_by, real, version
+from harness.torch_objects import held_by, is_dense, real, version
 from harness.watch.bounded import MOST
 from harness.watch.bus import Recogniser
 from harness.watch.events import (
@@ -28,6 +28,7 @@ from harness.watch.events import (
 from harness.watch.facts.losses import is_weighted, mean_loss, targets_in
 from harness.watch.host import bring, brought, on_host, together
 from harness.watch.monitor import ALWAYS_SAMPLED
+from harness.watch.run.rows import exact_where_it_lies
 
 if TYPE_CHECKING:
     from harness.watch.events import Pass
@@ -196,8 +197,8 @@ class RowsGiven:
     """What a model was given, as far as it tells one batch from another. Comparing two may wait for a device."""
 
     shape: tuple[int, ...]
-    total: torch.Tensor
-    """The sum of its numbers, ()."""
+    identity: Sequence[torch.Tensor]
+    """The sum of its numbers, (); and the identity of its rows in their order, (1,), where it has any."""
     batch: int | None
     """The number of the loader's batch; None without a loader."""
     looked_at: bool
@@ -212,8 +213,8 @@ class RowsGiven:
         of_loader = self.batch is not None and other.batch is not None
         if of_loader and self.batch != other.batch and not (self.looked_at and other.looked_at):
             return False
-        one, another = brought([self.total, other.total])
-        return float(one) == float(another)
+        one, another = brought(self.identity), brought(other.identity)
+        return len(one) == len(another) and all(map(torch.equal, one, another))
 
 
 class GradientsCleared(Fact):
@@ -355,6 +356,10 @@ class GradientLedger(Recogniser):
         for optimizer, ledger in self._known():
             if ledger.is_empty(looked_at=self._looks):
                 self._clear(optimizer, ledger, event.where)
+        for optimizer in list(self.monitor.optimizers):
+            found = self._ledgers.get(optimizer) or self._begin(optimizer)
+            if found is not None:  # what the script has written there itself is of no backward pass
+                found.after, found.versions = [_copy(p.grad) for p in found.probes], _versions(found.probes)
         self._fate = Fate()
         if event.root.grad_fn is not None:
             hook = self.monitor.guarded(self, _Differentiated(self._fate))
@@ -544,8 +549,17 @@ def rows_of(event: Backward) -> Hashable:
             looked_at = event.at.sampled or _is_at_hand(largest)
             given = real(on_host(largest) if looked_at else largest)
             number = None if event.batch is None else event.batch.number
-            return RowsGiven(tuple(largest.shape), given.sum(dtype=_widest(given)), number, looked_at)
+            return RowsGiven(tuple(largest.shape), _identity(given), number, looked_at)
     return None if event.batch is None else event.batch.number
+
+
+def _identity(given: torch.Tensor) -> list[torch.Tensor]:
+    """What tells the numbers of a tensor from others: rows of small whole numbers often have the same sum."""
+    total = given.sum(dtype=_widest(given))
+    if not is_dense(given) or not given.dim():
+        return [total]
+    rows = exact_where_it_lies(given.reshape(len(given), -1))
+    return [total, exact_where_it_lies(rows[None])]
 
 
 def _scale(

@@ -76,6 +76,9 @@ class LabelsGiven(Recogniser):
 _generates: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """What was answered before: a large model has thousands of modules, and is asked for in each update."""
 
+_has_decoder: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+"""The same."""
+
 
 def generates(model: nn.Module) -> bool:
     """Whether a model of transformers, also within others, learns to say a text."""
@@ -84,6 +87,14 @@ def generates(model: nn.Module) -> bool:
         hides = any(HIDES in name for name in named)
         _generates[model] = not hides and any(part in name for name in named for part in GENERATES)
     return _generates[model]
+
+
+def has_decoder(model: nn.Module) -> bool:
+    """Whether a model of transformers, also within others, says a text of its own of the one that it is given."""
+    if model not in _has_decoder:
+        configs = (getattr(module, "config", None) for module in model.modules())
+        _has_decoder[model] = any(getattr(each, "is_encoder_decoder", False) is True for each in configs)
+    return _has_decoder[model]
 
 
 def labelled(forward: Forward) -> Iterator[Labelled]:
@@ -95,8 +106,7 @@ def labelled(forward: Forward) -> Iterator[Labelled]:
     if labels.dim() != 2 or labels.is_floating_point():
         return
     labels = on_host(labels)
-    config = getattr(forward.model, "config", None)
-    if getattr(config, "is_encoder_decoder", False):
+    if has_decoder(forward.model):
         text = labels.masked_fill(labels == IGNORED, 0)
         real, where = labels != IGNORED, forward.where
         yield Labelled(forward=forward, tokens=text, labels=labels, real=real, decoder=True, where=where)

@@ -145,11 +145,17 @@ class FirstCalls(Recogniser):
     def begin(self) -> None:
         self._loaded = self.fact(ModelsFromCheckpoints)
         self._loaded_any = False
+        self._from_checkpoints: WeakSet[nn.Module] = WeakSet()
+        """Modules of models that were loaded, which a script may put into one of its own."""
         self._made: WeakSet[nn.Module] = WeakSet()
         self._seen: WeakSet[nn.Module] = WeakSet()
 
     def on_model_made(self, event: ModelMade) -> None:
         self._made.add(event.model)
+
+    def on_from_pretrained(self, event: FromPretrained) -> None:
+        if isinstance(event.model, nn.Module):
+            self._from_checkpoints.update(event.model.modules())
 
     def on_load(self, event: Load) -> None:
         self._loaded_any = self._loaded_any or (isinstance(event.into, nn.Module) and bool(event.state))
@@ -170,7 +176,8 @@ class FirstCalls(Recogniser):
 
     def _tell_of(self, module: nn.Module, event: Forward) -> None:
         name = getattr(getattr(module, "config", None), "name_or_path", "")
-        new = module in self._made and event.gradients and event.at.update == 1 and not self._loaded_any
+        loaded = self._loaded_any or any(part in self._from_checkpoints for part in module.modules())
+        new = module in self._made and event.gradients and event.at.update == 1 and not loaded
         configured = str(name) if name and new else None
         self.tell(PretrainedCalled(model=type(module).__name__, configured=configured, where=event.where))
 
@@ -199,7 +206,7 @@ class ModelsLoadedLater(Recogniser):
         if self.monitor.stepped and event.state:
             self.tell(LoadedAfterTraining(where=event.where))
             missing = {name: each for name, each in named.items() if each not in self._given and _is_random(each)}
-            absent = {name: each for name, each in missing.items() if not _is_copied(event.into, name)}
+            absent = {name: each for name, each in missing.items() if not _is_left_aside(event.into, name)}
             if len(absent) < len(named) / 2:  # of a state that has nothing for it another check tells
                 self._is_new(event.into, absent, event.where)
 
@@ -322,9 +329,16 @@ def _is_random(tensor: torch.Tensor) -> bool:
     return bool((tensor != tensor.flatten()[0]).any())
 
 
-def _is_copied(model: nn.Module, name: str) -> bool:
-    """Whether a weight of a layer of torch's was never written to: the layer writes those that it draws itself, so this
-    one was copied from elsewhere, perhaps from a model that was trained."""
+def _is_left_aside(model: nn.Module, name: str) -> bool:
+    """Whether nothing had to load a weight.
+
+    PEFT keeps the module that it has a trained copy of, and calls the copy. And a weight of a layer of torch's that was
+    never written to was copied from elsewhere, perhaps from a model that was trained: the layer writes those that it
+    draws itself.
+    """
+    above, kept, _ = name.partition("original_module.")
+    if kept and hasattr(model.get_submodule(above.rstrip(".")), "modules_to_save"):
+        return True
     owner, _, own = name.rpartition(".")
     layer = model.get_submodule(owner)
     return type(layer).__module__.startswith("torch.nn.") and version(getattr(layer, own)) == 0

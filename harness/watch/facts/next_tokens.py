@@ -83,7 +83,7 @@ class TokenLoss:
 class TokensTaught(Fact):
     """A backward pass begins of losses that teach tokens of the model's own input. ``where`` is the first of them."""
 
-    needs = "language model"
+    needs = "known loss of input tokens"
     in_windows = "first"
     losses: Sequence[TokenLoss]
 

@@ -13,7 +13,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from harness.findings import few
-from harness.torch_objects import held_by, held_by_any, leaves
+from harness.torch_objects import held_by, held_by_any, leaves, registered
 from harness.watch.bounded import MOST, First, Latest
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined, End, Fact, Forward, Step, ZeroGrad
@@ -106,6 +106,8 @@ class ModelTensors:
     name: str
     order: list[str]
     """Names of parameters that were trainable at first."""
+    chooses: bool = False
+    """Whether its class says itself what its parameters are: what it leaves out may be meant to be."""
     where: str | None = None
     """Place of the latest backward pass through it."""
     tensors: dict[str, ref[torch.Tensor]] = field(default_factory=dict)
@@ -344,7 +346,7 @@ class Parameters(Recogniser):
 
     def may_be_meant(self, model: ModelTensors) -> bool:
         """Whether what is left out of the optimizers may be meant to be."""
-        return (self.finds_inputs and not model.held) or model.trains_a_part
+        return (self.finds_inputs and not model.held) or model.chooses or model.trains_a_part
 
     def finds_input(self, optimizer: Optimizer) -> bool:
         """Whether this optimizer changes what a model is given."""
@@ -528,7 +530,7 @@ class Parameters(Recogniser):
                 held.reached = held.all  # it steps as soon as a gradient is there, and clears it
 
     def _ids_of_called(self) -> set[int]:
-        return {id(p) for module in self.called for p in module.parameters()}
+        return {id(p) for module in self.called for p in registered(module)}
 
     def _ids_of_used(self) -> set[int]:
         """Ids of the tensors of the modules that were called, and of all parts of a module of which no part was seen to
@@ -548,7 +550,8 @@ class Parameters(Recogniser):
     def _model(self, model: nn.Module) -> ModelTensors:
         if model not in self._of_model:
             trainable = [name for name, p in model.named_parameters() if p.requires_grad]
-            self._of_model[model] = seen = ModelTensors(type(model).__name__, trainable)
+            chooses = type(model).parameters is not nn.Module.parameters
+            self._of_model[model] = seen = ModelTensors(type(model).__name__, trainable, chooses)
             self.models.append(seen)
         return self._of_model[model]
 
@@ -568,7 +571,7 @@ def _gather_used(module: nn.Module, called: Collection[nn.Module], used: set[int
     parts_called = [_gather_used(part, called, used) for part in module.children()]
     if module not in called:
         return any(parts_called)
-    used |= {id(p) for p in module.parameters(recurse=not any(parts_called))}
+    used |= {id(p) for p in (module._parameters.values() if any(parts_called) else registered(module))}
     return True
 
 

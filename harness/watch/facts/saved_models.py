@@ -35,6 +35,8 @@ class TrainedSaved(Fact):
     """A run is over that saved a model after an update, and not right before its last one."""
 
     needs = "model saved after its updates"
+    untouched: bool = False
+    """Whether all that was saved has the weights that the training began with, as far as that is known."""
 
 
 class TrainedNotSaved(Fact):
@@ -153,13 +155,19 @@ class SavedModels(Recogniser):
         latest = max((each.updates_made for each in self._states.saves), default=None)
         # What is saved may be meant to have the one update that came after it.
         if self._any and (latest is None or latest != event.at.updates_made - 1):
-            self.tell(TrainedSaved())
+            whole = self._whole
+            self.tell(TrainedSaved(untouched=bool(whole) and all(each.untouched for each in whole)))
         for found in (self._another(), self._as_it_was()) if event.at.complete else ():
             if found is not None:
                 self.tell(found)
 
+    @property
+    def _whole(self) -> list[SavedState]:
+        """What was saved of which it is known whether it is as the training began."""
+        return [each for each in self._states.saves if each.values or each.is_base]
+
     def _as_it_was(self) -> TrainedNotSaved | None:
-        whole = [each for each in self._states.saves if each.values or each.is_base]
+        whole = self._whole
         copies = [each for each in whole if each.untouched]
         if copies and len(copies) == len(whole) and not (self._saved_trained or self.monitor.passes_shortened):
             latest = copies[-1]

@@ -212,4 +212,8 @@ def _is_due(optimizer: Optimizer, before: Before, said: dict[str, Any]) -> bool:
         return False
     if float(before.group["lr"]) <= ROUNDINGS * torch.finfo(before.value.dtype).eps * said["largest"]:
         return False
-    return bool(said["due"]) if "due" in said else "adam" in type(optimizer).__name__.lower()
+    if "due" in said:
+        return bool(said["due"])
+    # A gradient far below what the root of its mean square is divided by makes no step.
+    steps = bool((before.gradient.abs() > before.group.get("eps", 1e-8)).any())
+    return steps and "adam" in type(optimizer).__name__.lower()

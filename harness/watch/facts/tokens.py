@@ -4,8 +4,10 @@ runs of one token at the end of rows."""
 from __future__ import annotations
 
 import copy
+import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 from weakref import ref
@@ -18,6 +20,8 @@ from harness.watch.locate import from_signal_handler
 
 SAMPLED_ROWS = 64
 """Rows of one call of the tokenizer that are looked at: what is enough to see what it is given."""
+
+CONVERTS = ".convert_tokens_to_ids("
 
 
 @dataclass
@@ -54,7 +58,8 @@ class TokensGiven(Fact):
     segments: Segments | None = None
     """None where there are no separators."""
     separated_by_hand: bool = False
-    """Whether the tokenizer was given texts and no pairs: then the script put the separators into its texts."""
+    """Whether the tokenizer was given texts and no pairs, or the script makes ids of tokens: then it is the script that
+    put the separators there, and they may not divide two texts."""
     padding: int | None = None
     """The tokenizer's token of that name; None where there is none, or no tokenizer is known."""
     end: int | None = None
@@ -73,6 +78,12 @@ class Tokens(Recogniser):
         """The place of the latest forward with separators in its rows."""
         self.calls: dict[str | None, Calls] = {}
         """The tokenizer's, by their place; none where its work is cached, or done by workers."""
+
+    @cached_property
+    def _converts(self) -> bool:
+        """Whether a file of the script's makes ids of tokens."""
+        files = self.monitor.locator.users_files()
+        return any(CONVERTS in line for file in sorted(files) for line in linecache.getlines(file))
 
     def special(self, name: str) -> int | None:
         """One of the latest tokenizer's special tokens, by its attribute."""
@@ -100,12 +111,14 @@ class Tokens(Recogniser):
             segments = _segments(ids.tolist(), separator)
             self.separated_at = event.where
         calls = self.calls.values()
+        encoded = any(each.rows for each in calls)
+        by_hand = not any(each.pairs for each in calls) if encoded else segments is not None and self._converts
         self.tell(
             TokensGiven(
                 forward=event,
                 ids=ids,
                 segments=segments,
-                separated_by_hand=any(each.rows for each in calls) and not any(each.pairs for each in calls),
+                separated_by_hand=by_hand,
                 padding=self.special("pad_token_id"),
                 end=self.special("eos_token_id"),
                 mask=self.special("mask_token_id"),

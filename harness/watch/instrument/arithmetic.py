@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -11,7 +10,7 @@ import torch
 
 from harness.torch_objects import is_traced
 from harness.watch.events import Combined, Pairing, Scored, ScoredInGraph, Thresholded
-from harness.watch.instrument.patches import CALLER, Instrument, Patches
+from harness.watch.instrument.patches import Instrument, Patches, calling_frame
 from harness.watch.session import Session
 
 Look = Callable[[Any, Any, Any], None]
@@ -76,7 +75,7 @@ def _comparison(session: Session, sign: str) -> Look:
         if type(other) is torch.Tensor:
             if _meet_all(one, other, value):
                 _tell_pairing(session, sign, one, other)
-            elif (monitor := session.current()) and not _is_torchs_own(sys._getframe(CALLER)):
+            elif (monitor := session.current()) and not _is_torchs_own(calling_frame()):
                 monitor.score(agrees=value if sign == "==" else None)
         elif type(other) is int and one.dtype is torch.int64 and one.dim() == 1 and (monitor := session.current()):
             monitor.score_class(one)
@@ -102,7 +101,7 @@ def _subtraction(session: Session) -> Look:
             _tell_pairing(session, "-", one, other)
         elif not value.requires_grad:
             monitor = session.current() if value.dim() else None
-            if monitor is not None and monitor.locator.is_users(sys._getframe(CALLER)):  # and no density's
+            if monitor is not None and monitor.locator.is_users(calling_frame()):  # and no density's
                 monitor.subtracted(value, (one, other))
         elif value.dim() == 0:
             _tell(session, "-", one, other, value)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from types import ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -23,9 +23,6 @@ from harness.watch.events import Event
 from harness.watch.guards import Guard, is_the_scripts
 
 ABSENT = object()
-
-CALLER = 2
-"""Frames from what looks to who called what is replaced: its own, and that of the replacement."""
 
 Original = Callable[..., Any]
 Wrapper = Callable[["Call", tuple[Any, ...], Mapping[str, Any]], Any]
@@ -152,9 +149,13 @@ class Patches:
 
     def same(self, owner: Any, name: str, of: Any) -> None:
         """Have what was put at ``of.name`` at ``owner.name`` too, which is another name of it."""
-        self._put(owner, name, getattr(of, name))
+        self._set(owner, name, getattr(of, name))
 
     def _put(self, owner: Any, name: str, value: Any) -> None:
+        own = isinstance(value, FunctionType) and getattr(owner, "__module__", None) == "__main__"
+        self._set(owner, name, _standing_for(owner, name, value) if own or isinstance(owner, ModuleType) else value)
+
+    def _set(self, owner: Any, name: str, value: Any) -> None:
         self._replaced.append((owner, name, vars(owner).get(name, ABSENT)))
         setattr(owner, name, value)
 
@@ -185,6 +186,50 @@ class Patches:
                 delattr(owner, name)
             else:
                 setattr(owner, name, own)
+
+
+def calling_frame() -> FrameType:
+    """The frame that called what is replaced, for what is called in its place."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+class _Held:
+    """What a function calls in the place of an original; pickled with that function, it is the original."""
+
+    __slots__ = ("called", "original")
+
+    def __init__(self, original: Original, called: Original) -> None:
+        self.original, self.called = original, called
+
+    def __reduce__(self) -> tuple[type[_Held], tuple[Original, Original]]:
+        return _Held, (self.original, self.original)
+
+
+def _standing_for(owner: Any, name: str, replacement: Original) -> Original:
+    """A function for the place of one of a module, or of a class of the script, which is taken for it where it matters.
+
+    dill, by which datasets tells one function from another, goes through all that a script's function names, what is
+    named in that, and what it closes over: here it comes to the names in the code of the original. The script's classes
+    it pickles with their functions. And pickle finds a module's function, whatever else it is called.
+    """
+    original = getattr(owner, name)
+    held, own = _Held(original, replacement), getattr(original, "__code__", None)
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        """Call what is watched."""
+        return held.called(*args, **kwargs)
+
+    code = watched.__code__
+    if own is not None:
+        code = code.replace(co_consts=(*code.co_consts, own))
+    found = FunctionType(code, getattr(original, "__globals__", vars(owner)), name, None, watched.__closure__)
+    functools.update_wrapper(found, original)
+    if isinstance(owner, ModuleType):
+        found.__module__, found.__qualname__ = owner.__name__, name
+    return found
 
 
 def _wrapped(wrapper: Wrapper, original: Original, guard: Guard) -> Original:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import torch
 
 from harness.watch.events import Drawn
-from harness.watch.instrument.patches import CALLER, Instrument, Patches
+from harness.watch.instrument.patches import Instrument, Patches, calling_frame
 from harness.watch.session import Session
 
 
@@ -17,7 +16,7 @@ def install(session: Session, patches: Patches) -> None:
     # take a tensor without dimensions for a sequence.
     def drawn(value: torch.Tensor, *args: Any, **kwargs: Any) -> None:
         monitor = session.current()
-        if monitor is not None and monitor.locator.is_users(sys._getframe(CALLER)):  # and no library's sampler
+        if monitor is not None and monitor.locator.is_users(calling_frame()):  # and no library's sampler
             monitor.emit(Drawn(value, monitor.locator.where()))
 
     patches.after(torch, "randperm", drawn)

@@ -9,11 +9,12 @@ import logging
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from io import StringIO
 from types import ModuleType
 from typing import Any
 
 from harness.watch.events import Reported
-from harness.watch.instrument.patches import CALLER, Instrument, Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches, calling_frame
 from harness.watch.session import Session
 
 LONGEST = 2000
@@ -24,9 +25,7 @@ MOST_NUMBERS = 64
 
 
 def install(session: Session, patches: Patches) -> None:
-    _wrap(
-        session, patches, builtins, "print", lambda args, kwargs: str(kwargs.get("sep") or " ").join(map(_said, args))
-    )
+    _wrap(session, patches, builtins, "print", _printed)
     _wrap(session, patches, logging.Logger, "callHandlers", lambda args, kwargs: _message(args[1]))
     for owner, name in ((json, "dump"), (json, "dumps"), (csv.DictWriter, "writerow")):
         _wrap(session, patches, owner, name, lambda args, kwargs: _written(args), directly=True)
@@ -119,7 +118,7 @@ def _wrap(
     def reported(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         found = original(*args, **kwargs)
         monitor = session.current()
-        users = not directly or monitor is None or monitor.locator.is_users(sys._getframe(CALLER))
+        users = not directly or monitor is None or monitor.locator.is_users(calling_frame())
         if monitor is not None and monitor.bus.wants(Reported) and users:
             said = ""
             with suppress(Exception):  # what cannot be said is the script's own mistake, which its library deals with
@@ -129,6 +128,12 @@ def _wrap(
         return found
 
     patches.wrap(owner, name, reported)
+
+
+def _printed(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """What is printed where somebody reads it: libraries also have text printed to look for something in it."""
+    read = not isinstance(kwargs.get("file") or sys.stdout, StringIO)
+    return str(kwargs.get("sep") or " ").join(map(_said, args)) if read else ""
 
 
 def _message(record: logging.LogRecord) -> str:

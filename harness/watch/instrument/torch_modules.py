@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import re
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from types import FrameType
@@ -15,7 +14,7 @@ from torch import nn
 
 from harness.torch_objects import is_traced
 from harness.watch.events import Forward, InnerForward, LossCall, PassEnds, Scored, ScoredInGraph
-from harness.watch.instrument.patches import CALLER, Instrument, Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches, calling_frame
 from harness.watch.session import Session
 
 FRAMES = 8
@@ -73,7 +72,7 @@ class _Calls:
         if calling.depth:
             calling.parts[id(module)] = module
             return calling.within_own and hasattr(type(module), "base_model_prefix") and not is_traced()
-        if is_traced() or _is_redirected(module) or self.is_part(module, caller := sys._getframe(CALLER)):
+        if is_traced() or _is_redirected(module) or self.is_part(module, caller := calling_frame()):
             return False
         if type(module) not in self.called:
             self.expect_forward_of(type(module), caller)
@@ -98,7 +97,7 @@ class _Calls:
     def expect_forward(self, module: nn.Module) -> bool:
         """Watch for it before the first call, where a script asks for the parameters of its model and has a call of
         some forward. It is nothing to tell of."""
-        caller = sys._getframe(CALLER)
+        caller = calling_frame()
         if not self.session.calling.depth and type(module) not in self.called and self.session.locator.is_users(caller):
             self.expect_forward_of(type(module), caller)
         return False

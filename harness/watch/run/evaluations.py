@@ -18,7 +18,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from harness.watch.bounded import FirstByKey, LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Pass, PassEnds, Scored, ScoredInGraph
-from harness.watch.run.rows import MOST_VALUES, are_measured, exact_where_it_lies, largest
+from harness.watch.run.rows import MOST_VALUES, TrainedRows, are_measured, exact_where_it_lies, largest, rows_given
 
 MOST_ROWS = 4096
 """Rows of one evaluation whose identities are kept."""
@@ -177,15 +177,15 @@ class _Open:
         """Whether a backward pass ends it, once its own pass is among those that are over."""
         return self.of is None or self.of.trains or self.of in passes
 
-    def keep(self, forward: Forward, *, scored: bool = False) -> None:
+    def keep(self, forward: Forward, *, scored: bool = False, time_first: bool = False) -> None:
         """Keep the rows of a call, as far as there is room, once."""
         if self.calls and self.calls[-1].number == forward.number:
             self.calls[-1].scored |= scored
             return
-        given = largest(forward)
+        given = rows_given(forward, time_first=time_first)
         if len(self.calls) < MOST_CALLS and self.kept < MOST_ROWS:
             call = _Call(forward.number, None, scored)
-            if given is not None and given.dim() > 1 and not given.is_meta:
+            if given is not None:
                 call.rows = exact_where_it_lies(given)
                 if self.kept < MOST_VALUES and given.is_floating_point():  # as many rows as numbers of each
                     call.values = given.detach()[: MOST_VALUES - self.kept].flatten(1)[:, :MOST_VALUES].clone()
@@ -230,6 +230,7 @@ class Evaluations(Recogniser):
     makes = (ScoredCall, Evaluation)
 
     def begin(self) -> None:
+        self._trained_rows = self.fact(TrainedRows)
         self._open = FirstByKey[tuple[int, Pass | None, tuple[str | None, int | None] | None], _Open]()
         self._trained_on: WeakSet[Any] = WeakSet()
         """Loaders of whose batches a model was trained."""
@@ -249,7 +250,7 @@ class Evaluations(Recogniser):
         now.number += 1
         if not event.gradients:
             if now.first.active and event.model.training:
-                now.keep(event)
+                self._keep(now, event)
             if event.loss is not None or _is_a_number(event.output):  # a module that has the loss in it
                 self._score(event)
 
@@ -287,7 +288,10 @@ class Evaluations(Recogniser):
                 if (part := self._of(each)) is not None:
                     part.by_row |= by_row
                     part.scored |= not by_row
-                    part.keep(each, scored=True)
+                    self._keep(part, each, scored=True)
+
+    def _keep(self, now: _Open, forward: Forward, *, scored: bool = False) -> None:
+        now.keep(forward, scored=scored, time_first=now.model in self._trained_rows.time_first)
 
     def _before(self, scored: Forward) -> Iterator[Forward]:
         """The calls right before one that is scored of other modules with as many rows: a method of the script's own,
@@ -323,7 +327,7 @@ class Evaluations(Recogniser):
         if now is not None:
             now.number += _may_train(forward)  # else it was counted when it was made
             now.scored = True
-            now.keep(forward, scored=True)
+            self._keep(now, forward, scored=True)
 
     def _close(self) -> None:
         """Tell of those that are over, and begin anew."""

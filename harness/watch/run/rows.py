@@ -8,7 +8,7 @@ tensor of the script's own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import xxhash
 from harness.torch_objects import real
 from harness.watch.bounded import LatestByKey
 from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, BackwardBegins, Forward, positional
+from harness.watch.events import Backward, BackwardBegins, Forward, LossCall, positional
 from harness.watch.host import on_host
 from harness.watch.run.batches import NOT_CONTENT, tensors_in
 
@@ -148,10 +148,20 @@ def largest(event: Forward) -> torch.Tensor | None:
     return max(of_rows(event).values(), key=lambda tensor: tensor.numel(), default=None)
 
 
-def given_to(forward: Forward) -> list[int] | None:
-    """The exact identity of each row that a model was given, by the largest tensor; None where that has no rows."""
+def rows_given(forward: Forward, *, time_first: bool = False) -> torch.Tensor | None:
+    """The largest tensor of rows that a model was given, with the rows first; None where it has none."""
     given = largest(forward)
-    return None if given is None or given.dim() < 2 or given.is_meta else exact(given)
+    if given is None or given.dim() < 2 or given.is_meta:
+        return None
+    return given.transpose(0, 1) if time_first else given
+
+
+def _is_time_first(forward: Forward, losses: Sequence[LossCall]) -> bool:
+    """Whether what a model is given has its rows in the second dimension, as its only loss has a target for each."""
+    given = largest(forward)
+    if given is None or given.dim() < 2 or len(losses) != 1 or losses[0].target.dim() != 1:
+        return False
+    return len(given) != len(losses[0].target) == given.shape[1]
 
 
 class TrainedRows(Recogniser):
@@ -168,6 +178,8 @@ class TrainedRows(Recogniser):
         """Model number to the rows of the backward pass at hand."""
         self.alike: set[int] = set()
         """Numbers of models that were given a row twice in a batch: rows cannot be told apart by their content."""
+        self.time_first: set[int] = set()
+        """Numbers of models whose rows are in the second dimension of what they are given."""
         self._known: Counter[int] = Counter()
         """Batches in a row that brought no new one, by the model's number."""
         self._given = LatestByKey[int, tuple[int, list[int]]]()
@@ -180,10 +192,12 @@ class TrainedRows(Recogniser):
             return
         for forward in event.forwards:
             if forward.gradients and (event.at.sampled or self._is_followed(forward)):
-                rows = given_to(forward)
-                if rows is not None:
-                    number = self.monitor.number_of(forward.model)
-                    self.at_hand[number] = rows
+                number = self.monitor.number_of(forward.model)
+                if _is_time_first(forward, event.losses):
+                    self.time_first.add(number)
+                given = rows_given(forward, time_first=number in self.time_first)
+                if given is not None:
+                    self.at_hand[number] = rows = exact(given)
                     self._given[forward.number] = number, rows
 
     def _is_followed(self, forward: Forward) -> bool:

@@ -55,6 +55,9 @@ from tests.checks.judging import Case
 IDS = torch.tensor([[2, 5, 3, 6, 3, 0, 0, 0], [2, 7, 3, 8, 9, 9, 9, 3]])
 """Two pairs: 2 begins a row, 3 separates and ends, 0 is the padding."""
 
+STARTED, SHOWN = torch.tensor([[0, 5, 6, 3, 0], [0, 7, 3, 0, 0]]), torch.tensor([[1, 1, 1, 0, 0], [1, 1, 0, 0, 0]])
+"""What a decoder is given that begins with the padding token, and its mask."""
+
 
 class Model(nn.Module):
     def __init__(self, **config: Any) -> None:
@@ -141,6 +144,8 @@ SHIFTED = torch.arange(120.0).reshape(40, 3)
 STANDARDISED = (SHIFTED - SHIFTED.mean(0)) / SHIFTED.std(0)
 
 CASES = [
+    Case(WrongAttentionMask, given(Model(decoder_start_token_id=0), STARTED, attention_mask=SHOWN), HELD),
+    Case(WrongAttentionMask, given(Model(), STARTED, attention_mask=SHOWN), "not 0 for 2 padding tokens"),
     Case(WrongAttentionMask, given(attention_mask=MASK), HELD),
     Case(
         WrongAttentionMask,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, NothingToJudge
 from harness.watch.checks.mode.evaluation import EvaluationInTrainMode, EvaluationWithGraph
 from harness.watch.checks.mode.observations.evaluations_by_hand import EvaluatedByHand
 from harness.watch.checks.mode.observations.training_modes import (
@@ -45,7 +45,8 @@ CASES = [
     Case(EvaluationWithGraph, evaluated(WITH_GRAPH), "which no backward pass uses"),
     Case(EvaluationWithGraph, evaluated(WITH_GRAPH, of_training_loader=True), NOTHING_TO_JUDGE),
     Case(EvaluationWithGraph, EvaluatedByHand(first=WITH_GRAPH), "which no backward pass uses"),
-    Case(EvaluationWithGraph, EvaluatedByHand(first=FIRST), HELD),
+    Case(EvaluationWithGraph, EvaluatedByHand(first=WITH_GRAPH, often=False), NOTHING_TO_JUDGE),
+    Case(EvaluationWithGraph, EvaluatedByHand(first=FIRST, often=False), HELD),
     Case(FrozenNormDrifts, FrozenNorms(frozen=2), HELD),
     Case(FrozenNormDrifts, FrozenNorms(frozen=2, drifting=1, updates=3), HELD),
     Case(
@@ -61,6 +62,11 @@ CASES = [
         "is in train mode, with 2 batch normalisation layers and 1 dropout layer",
     ),
     Case(TrainingInEvalMode, TrainedThrough(training=True), HELD),
+    Case(
+        TrainingInEvalMode,
+        TrainedThrough(training=False),
+        NothingToJudge("dropout and normalisation may be in eval mode on purpose"),
+    ),
     Case(
         TrainingInEvalMode,
         UpdatedInEvalMode(model="Net", sensitive=2, validates=False),

@@ -178,7 +178,14 @@ CASES = [
     Case(EvaluationIncomplete, EvaluationOver(with_replacement=True), "the rows are drawn with replacement"),
     Case(EvaluationIncomplete, EvaluationLeft(planned=4), "the loop stops after the first batch"),
     Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=4), HELD),
-    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=3, changed=3), HELD),
+    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=3, changed=3), NOTHING_TO_JUDGE),
+    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=3), NOTHING_TO_JUDGE),
+    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=9, changed=5), NOTHING_TO_JUDGE),
+    Case(
+        ChangedInPlace,
+        RowsGivenAgain(dataset="Rows", again=9, otherwise=5),
+        NothingToJudge("rows come otherwise the second time, as augmented ones do"),
+    ),
     Case(
         ChangedInPlace,
         RowsGivenAgain(dataset="Rows", again=4, changed=4),

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, NothingToJudge
 from harness.watch.checks.saved.best_is_worst import BestIsWorst
 from harness.watch.checks.saved.loaded_again import LoadsOtherwise, ResumedIncompletely, TokenizerOtherwise
 from harness.watch.checks.saved.observations.kept_states import StatesKept
@@ -112,6 +112,11 @@ CASES = [
     Case(NotWhatWasEvaluated, EvaluatedSaved(), HELD),
     Case(NotWhatWasEvaluated, EvaluatedSaved(other=True), "the evaluated weights are not the saved ones"),
     Case(NotWhatWasTrained, TrainedSaved(), HELD),
+    Case(
+        NotWhatWasTrained,
+        TrainedSaved(untouched=True),
+        NothingToJudge("all that was saved has the weights that the training began with"),
+    ),
     Case(
         NotWhatWasTrained,
         TrainedNotSaved(saved="a copy as it began", model="Net"),

@@ -85,6 +85,7 @@ CASES = [
     Case(DecaysTooFast, by_hand([0.1] * 21), HELD),
     Case(DecaysTooFast, by_hand([0.1] * 14 + [1e-9] * 7), "for the last 33% of the updates"),
     Case(DecaysTooFast, by_hand([0.1] * 15 + [1e-9] * 6), HELD),
+    Case(DecaysTooFast, by_hand([0.1] * 14 + [-0.02] * 7), "the learning rate is negative or 0, down to -0.02"),
     Case(
         WarmupNeverEnds,
         by_hand(RAMP),

@@ -163,3 +163,28 @@ def test_rows_that_are_measured(rows: torch.Tensor) -> None:
 )
 def test_rows_that_may_be_alike_by_chance(rows: torch.Tensor) -> None:
     assert not are_measured(rows)
+
+
+def test_rows_behind_time_are_known_by_the_targets() -> None:
+    """(token, row): tokens that are the same in all rows are no rows that come again."""
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.head = nn.Embedding(20, 8), nn.Linear(8, 2)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            scores: torch.Tensor = self.head(self.words(tokens).mean(0))
+            return scores
+
+    tokens = torch.randint(1, 20, (4, 32))
+    tokens[1] = 0
+
+    def loop() -> None:
+        model = Model()
+        optimizer = sgd(model)
+        for part, labels in zip(tokens.split(12, dim=1), torch.arange(32).split(12), strict=True):
+            step(model, optimizer, part, labels % 2)
+
+    (known,) = trained(loop).of.values()
+    assert known == set(exact(tokens.T))

@@ -61,6 +61,9 @@ class WrongAttentionMask(Check):
 
     def _wrong(self, fact: TokensGiven, pad: int, may_end: bool) -> str | None:
         padding, mask, model = _padding(fact.ids, pad), fact.forward.tensors.get("attention_mask"), fact.forward.model
+        begins_with_it = pad == getattr(getattr(model, "config", None), "decoder_start_token_id", None)
+        if begins_with_it:  # then the mask of the targets shows a decoder its first token, and hides its last one
+            padding[:, :1] &= padding[:, 1:2]
         if mask is None:
             decoder = any(word in type(model).__name__ for word in DECODERS)
             missing = padding.any() and "attention_mask" in positional(model) and not decoder
@@ -70,7 +73,10 @@ class WrongAttentionMask(Check):
         shown = padding & (mask != 0)
         if may_end:
             shown &= ~_beside_text(padding)
-        hidden, text = int((~padding & (mask == 0)).sum()), int((~padding).sum())
+        unseen = ~padding & (mask == 0)
+        if begins_with_it:
+            unseen &= ~_beside_text(~padding)
+        hidden, text = int(unseen.sum()), int((~padding).sum())
         if shown.any():
             return f"the attention mask is not 0 for {int(shown.sum())} padding tokens"
         return f"the attention mask is 0 for {hidden} of {text} tokens of the text" if hidden > MASKED * text else None

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
 from harness.watch.checks.metrics.observations.numbers_of_ranks import NumberOfRanks
 from harness.watch.facts.reported_numbers import NumberReported
 
@@ -130,4 +130,6 @@ class MeanOfBatches(Check):
     def judge(self, fact: NumberReported) -> Verdict:
         if fact.mistake is None or fact.group != "batches":
             return _unless(fact, fact.kind in BATCHED)
-        return Found(_expected(fact), _observed(fact)) if fact.off >= MUCH else NOTHING_TO_JUDGE
+        if fact.off < MUCH:
+            return NothingToJudge("as a mean of batches the number is hardly another, with batches of nearly one size")
+        return Found(_expected(fact), _observed(fact))

@@ -77,7 +77,8 @@ class EvaluationWithGraph(Check):
         return self._judged_by_graph(evaluation.first) if _is_of_a_loader(evaluation) else NOTHING_TO_JUDGE
 
     def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
-        return self._judged_by_graph(fact.first)
+        once = fact.first.gradients and not fact.often
+        return NOTHING_TO_JUDGE if once else self._judged_by_graph(fact.first)
 
     def _judged_by_graph(self, first: FirstCall) -> Verdict:
         if not first.gradients:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
 from harness.watch.checks.mode.observations.training_modes import (
     MIN_DRIFTS,
     FrozenNorms,
@@ -96,14 +96,14 @@ class TrainingInEvalMode(Check):
     Models without dropout and batch normalisation, models with more than half of their parameters frozen, and models
     with a part in train mode are not reported. Neither are backward passes that no update uses, such as those of an
     attack on the inputs, or a model that was never in train mode and has only batch normalisation: its statistics may
-    be meant to stand still.
+    be meant to stand still. Ignore the finding if the training is to be without dropout.
 
     ## References
     - https://github.com/ThilinaRajapakse/simpletransformers/issues/941
     - https://github.com/ThilinaRajapakse/simpletransformers/issues/739
     """
 
-    needs = "dropout or normalisation"
+    needs = "module of dropout or normalisation"
     formerly = ("mode::training-in-train-mode",)
 
     def judge(self, fact: UpdatedInEvalMode) -> Verdict:
@@ -120,4 +120,4 @@ class TrainingInEvalMode(Check):
         return Found(expected, observed, hint=hint, details=details)
 
     def judge_pass(self, fact: TrainedThrough) -> Verdict:
-        return HELD
+        return HELD if fact.training else NothingToJudge("dropout and normalisation may be in eval mode on purpose")

@@ -21,7 +21,8 @@ class CopyNeverFollows(Check):
     ## Why is this a bug?
     `target = tau * online + (1 - tau) * target` in a loop over parameters binds the name to another tensor,
     `target.mul(0.99)` returns a new one that nobody keeps, and `target.state_dict().update(...)` changes a dictionary
-    that exists only for that call. The target stays as it was initialised, and the network learns noise from it.
+    that exists only for that call. A loop over the target's own parameters twice mixes it with itself. The target stays
+    as it was initialised, and the network learns noise from it.
 
     ## What to do
     Write into the parameters, under `torch.no_grad()`: `target.lerp_(online, tau)`, `target.data.copy_(online.data)`,
@@ -61,6 +62,10 @@ def _lines(file: str, loaded: Collection[str | None]) -> Iterator[tuple[int, str
         ):
             yield node.lineno, "state_dict() returns a new dictionary, which is never loaded"
         elif isinstance(node, ast.For) and _is_over_parameters(node):
+            assert isinstance(node.iter, ast.Call)
+            one, other = map(ast.unparse, node.iter.args)
+            if one == other:
+                yield node.lineno, f"this line goes through {one} twice, so the copy is mixed with itself"
             yield from _that_keep_nothing(node)
     yield from _never_run(tree, {line.rpartition(":")[2] for line in loaded if line is not None})
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
 from harness.watch.checks.rows.observations.labels_of_rows import (
     CollatedByWorkers,
     LabelsBesideSamples,
@@ -11,8 +11,8 @@ from harness.watch.checks.rows.observations.rows_of_slices import LabelsSliced
 from harness.watch.facts.loaders import LossOfTwoLoaders
 
 ENOUGH_AGAIN = 4
-"""Smallest number of rows that must have come again, and all have changed. A script that writes rows itself while it
-trains does not write all of them in the order in which they come."""
+"""Smallest number of rows that must have come again, and all or none have changed. A script that writes rows itself
+while it trains does not write all of them in the order in which they come."""
 
 MAX_NOISY_LABELS = 0.25
 """Largest share of rows with another label than their text's that may be noise or pseudo-labels which somebody put
@@ -45,7 +45,11 @@ class ChangedInPlace(Check):
     explains = ("rows::evaluation-augmented",)
 
     def judge(self, fact: RowsGivenAgain) -> Verdict:
-        if fact.again < ENOUGH_AGAIN or fact.changed < fact.again:
+        if fact.otherwise:
+            return NothingToJudge("rows come otherwise the second time, as augmented ones do")
+        if fact.again < ENOUGH_AGAIN or 0 < fact.changed < fact.again:
+            return NOTHING_TO_JUDGE
+        if not fact.changed:
             return HELD
         return Found(
             expected="stored rows that don't change",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
 from harness.watch.facts.parameters import names
 from harness.watch.facts.saved_models import EvaluatedSaved, SavesBegun, TrainedNotSaved, TrainedSaved
 from harness.watch.facts.saved_states import ModelSaves, StateSaved, Trained
@@ -223,7 +223,8 @@ class NotWhatWasTrained(Check):
         )
 
     def judge_saved(self, fact: TrainedSaved) -> Verdict:
-        return HELD
+        why = "all that was saved has the weights that the training began with"
+        return NothingToJudge(why) if fact.untouched else HELD
 
 
 class StateIncomplete(Check):

@@ -73,7 +73,8 @@ class WarmupNeverEnds(Check):
 
     ## When it is right
     A run of a few steps, cyclic schedules, and a run that resumes or is interrupted are not reported. Neither is a rate
-    that rises without a peak, or before another optimizer takes over, as in a learning rate range test.
+    that rises without a peak, or before another optimizer takes over, as in a learning rate range test. Ignore the
+    finding in a trial on a small part of the data, whose warmup is that of the whole.
     """
 
     formerly = ("schedule::warmup-ends",)

@@ -52,7 +52,7 @@ class DecaysTooFast(Check):
         idle = sum(rate <= NEGLIGIBLE * peak for rate in fact.rates[fact.rates.index(peak) :]) / MOMENTS
         return Found(
             expected="a learning rate that stays large enough until the end of the training",
-            observed=f"for the last {idle:.0%} of the updates, the learning rate is below {NEGLIGIBLE:.0e} of its peak",
+            observed=f"for the last {idle:.0%} of the updates, the learning rate is {_below(min(fact.rates))}",
             hint="Check whether the rate is computed in updates or in epochs, and what it is computed from.",
         )
 
@@ -69,16 +69,20 @@ class DecaysTooFast(Check):
         idle = sum(rate <= NEGLIGIBLE * peak for rate in marks)
         if peak <= 0 or idle <= IDLE:
             return None
-        return f"{seen.name}: for {idle / MOMENTS:.0%} of the updates, the rate is below {NEGLIGIBLE:.0e} of its peak"
+        return f"{seen.name}: for {idle / MOMENTS:.0%} of the updates, the rate is {_below(min(marks))}"
+
+
+def _below(lowest: float) -> str:
+    return f"below {NEGLIGIBLE:.0e} of its peak" if lowest >= 0 else f"negative or 0, down to {lowest:.2g}"
 
 
 class LrZero(Check):
-    """The learning rate is 0 while the training goes on.
+    """The learning rate is 0, or below, while the training goes on.
 
     ## Why is this a bug?
-    An update at a learning rate of 0 leaves the weights as they are: the batches are computed for nothing. It happens
-    when the rate is computed by integer division (`(epochs - epoch) // epochs` is 0 from the second epoch on), or when
-    a schedule has come to its end.
+    An update at a learning rate of 0 leaves the weights as they are: the batches are computed for nothing. One at a
+    negative rate raises the loss. It happens when the rate is computed by integer division (from the second epoch on
+    `(epochs - epoch) // epochs` is 0), or when a schedule has come to its end or goes on behind it.
 
     ## What to do
     Check the optimizer's lr, the warmup, and the factor that the scheduler multiplies the rate by.

@@ -10,7 +10,9 @@ from torch import nn
 from torch.nn import functional
 
 from harness.watch import watch
+from harness.watch.checks.gradients.observations.micro_batches import SameRowsAdded
 from tests.watch.facts.test_saved_models import Gives, rows
+from tests.watch.run.account import told
 
 Changes = Callable[[list[torch.Tensor]], None]
 UNSCALED = "gradients::accumulation-unscaled"
@@ -123,3 +125,31 @@ def test_a_bare_loss() -> None:
             optimizer.step()
     assert list(watched.findings) == ["gradients::accumulation-unscaled"]
     assert "optimizer::missing-parameters" in watched.looked
+
+
+def accumulated(micro_batches: Callable[[int], list[torch.Tensor]], updates: int = 8) -> list[SameRowsAdded]:
+    """What is told of a loop whose update number ``i`` adds up ``micro_batches(i)``."""
+
+    def loop() -> None:
+        model = nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for update in range(updates):
+            optimizer.zero_grad()
+            for each in micro_batches(update):
+                model(each).pow(2).mean().backward()
+            optimizer.step()
+
+    return told(SameRowsAdded, loop)
+
+
+def test_rows_of_the_same_sum_are_not_the_same() -> None:
+    rows = torch.tensor([[1.0, 0, 0, 1], [0, 1, 1, 0]])
+    swapped = [rows, rows.flip(1), rows[:, [0, 2, 1, 3]].roll(1, 1)]
+    assert accumulated(lambda update: swapped) == []
+
+
+def test_a_loop_around_one_batch_has_the_same_rows_in_all_of_its_updates() -> None:
+    rows = torch.randn(16, 4, 4)
+    assert [fact.updates for fact in accumulated(lambda update: 2 * [rows[update]])] == [*range(1, 9)]
+    now_and_then = accumulated(lambda update: [rows[update], rows[update] + (update % 4 == 1)])
+    assert [fact.updates for fact in now_and_then] == [1]

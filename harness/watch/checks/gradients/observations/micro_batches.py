@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.optim import Optimizer
 
+from harness.watch.bounded import FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, TrainerMade
 from harness.watch.facts.gradient_ledger import (
@@ -72,10 +73,8 @@ class MicroBatchesUsed(Fact):
 
 
 class SameRowsAdded(Fact):
-    """An update adds up backward passes of one line that went through a model with the same rows each time.
-
-    ``where`` is that line.
-    """
+    """An update adds up backward passes of one line that went through a model with the same rows each time, as all
+    before it do. ``where`` is that line."""
 
     needs = "accumulation over batches"
     times: int
@@ -118,8 +117,8 @@ class MicroBatches(Recogniser):
         self._usual: WeakKeyDictionary[Optimizer, WindowCounts] = WeakKeyDictionary()
         self._quotients: WeakKeyDictionary[Optimizer, set[float | None]] = WeakKeyDictionary()
         """Optimizer to the numbers by which its updates' gradients were divided by hand, each once."""
-        self._same_rows = 0
-        """Updates that added up the same rows again and again."""
+        self._same_rows = FirstByKey[Hashable, int | None]()
+        """Stack of a backward pass to the updates that added up the same rows; None once one added up others."""
         self._asked = 1
         """Micro-batches for an update that the latest Trainer was asked for."""
         self._countless: Callable[..., Any] | None = None
@@ -143,10 +142,7 @@ class MicroBatches(Recogniser):
         if fact.empty:
             return
         self._count(fact)
-        if _are_of_the_same_rows(fact.fresh):
-            self._same_rows += 1
-            times, line = len(fact.fresh), fact.fresh[-1].where
-            self.tell(SameRowsAdded(times=times, updates=self._same_rows, where=line))
+        self._compare_rows(fact.fresh)
         shares, ledger = self._shares(fact), self._gradients.of(fact.optimizer)
         if self._countless is not None and len(fact.fresh) == self._asked > 1:
             code = self._countless.__code__
@@ -164,6 +160,18 @@ class MicroBatches(Recogniser):
                 known = targets if len(targets) == len(shares) and len(rows) == 1 and None not in rows else ()
                 latest = fact.fresh[-1].where
                 self.tell(MicroBatchesUsed(shares=shares, targets=known, divided_by_hand=by_hand, where=latest))
+
+    def _compare_rows(self, fresh: Sequence[Contribution]) -> None:
+        """Tell of a line whose backward passes had the same rows in each update so far: a loop around one batch does
+        that in all of them, two small batches now and then."""
+        if not _are_of_one_line(fresh):
+            return
+        latest = fresh[-1]
+        same = all(each.batch == fresh[0].batch for each in fresh)
+        known = self._same_rows.get(latest.stack, 0)
+        self._same_rows[latest.stack] = updates = None if known is None or not same else known + 1
+        if updates is not None:
+            self.tell(SameRowsAdded(times=len(fresh), updates=updates, where=latest.where))
 
     def _divided_by_hand(self, fact: GradientsUsed, rounding: float) -> float | None:
         """Number by which each update divides its gradients by hand; None in the first, where that cannot be told yet.
@@ -229,12 +237,10 @@ class MicroBatches(Recogniser):
         return len({entry.stack for entry in entries}) == len(sizes) == 1 and alike
 
 
-def _are_of_the_same_rows(fresh: Sequence[Contribution]) -> bool:
-    """Whether one line went back through the same models with the same rows, each time they are known."""
+def _are_of_one_line(fresh: Sequence[Contribution]) -> bool:
+    """Whether one line went back through the same models several times, with rows that are known."""
     kinds = {(each.models, each.stack) for each in fresh}
-    if len(fresh) < 2 or len(kinds) > 1 or any(each.batch is None for each in fresh):
-        return False
-    return all(each.batch == fresh[0].batch for each in fresh)
+    return len(fresh) > 1 and len(kinds) == 1 and all(each.batch is not None for each in fresh)
 
 
 def _size(given: RowsGiven) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from torch import nn
 
 from harness.watch.bus import Recogniser
 from harness.watch.events import IGNORED, BackwardBegins, Fact, Forward, LossCall, positional
-from harness.watch.facts.labels_given import generates
+from harness.watch.facts.labels_given import generates, has_decoder
 from harness.watch.facts.next_tokens import NextTokens, TokenLoss
 from harness.watch.facts.tokens import Tokens, trailing
 from harness.watch.facts.twins import LanguageTwin, differ, probing
@@ -63,11 +63,12 @@ class PaddingInLosses(Recogniser):
 
     def _labelled(self, forward: Forward, labels: torch.Tensor, call: LossCall) -> tuple[torch.Tensor, torch.Tensor]:
         """Which labels are padding's and count, and which count."""
-        mask, pad = forward.tensors.get("attention_mask"), self._tokens.special("pad_token_id")
+        name = "decoder_attention_mask" if has_decoder(forward.model) else "attention_mask"
+        mask, pad = forward.tensors.get(name), self._tokens.special("pad_token_id")
         counted = labels != call.options.get("ignore_index", IGNORED)
         if mask is not None and mask.shape == labels.shape:
             return counted & (mask == 0), counted
-        if pad is None or mask is None:
+        if pad is None or (mask is None and not has_decoder(forward.model)):
             return torch.zeros_like(counted), counted
         return counted & trailing(labels, pad), counted
 

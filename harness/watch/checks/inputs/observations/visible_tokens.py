@@ -24,7 +24,7 @@ it was not shown, a part of the tokens large enough to be among these is hidden.
 class TargetShown(Fact):
     """A language model was asked whether it is shown what it is to say. ``where`` its loss is computed."""
 
-    needs = "language model"
+    needs = "known loss of input tokens"
     ahead: int
     """How many tokens further on the target of a place is than the place."""
     visible: bool | None

@@ -31,6 +31,8 @@ class EvaluatedByHand(Fact):
 
     of_run = True
     first: FirstCall
+    often: bool = True
+    """Whether that was between updates, too, and not only after the last one."""
 
 
 @dataclass(eq=False)
@@ -47,6 +49,10 @@ class ScoringLine:
     """Whether rows of an earlier round were scored in another one."""
     left_out: bool = False
     """Whether it samples predictions, or chooses among rows."""
+
+    @property
+    def often(self) -> bool:
+        return len(self.rounds) >= (MIN_ROUNDS if self.again else MIN_ROUNDS_OF_NEW_ROWS)
 
     def add(self, evaluation: Evaluation) -> None:
         self.rounds = [*dict.fromkeys([*self.rounds[: MIN_ROUNDS_OF_NEW_ROWS - 1], evaluation.update])]
@@ -86,14 +92,13 @@ class EvaluationsByHand(Recogniser):
 
     def on_end(self, event: End) -> None:
         for line in filter(self._is_evaluation, self._lines.values()):
-            self.tell(EvaluatedByHand(first=line.first, where=line.first.where))
+            self.tell(EvaluatedByHand(first=line.first, often=line.often, where=line.first.where))
 
     def _is_evaluation(self, line: ScoringLine) -> bool:
         if line.left_out or len(line.rows) < 2:
             return False
         if not self._differentiates:
             return line.calls >= MIN_CALLS
-        often = len(line.rounds) >= (MIN_ROUNDS if line.again else MIN_ROUNDS_OF_NEW_ROWS)
-        at_the_end = self.monitor.updates_made in line.rounds and not line.first.gradients
         trained = self._trained.of.get(line.model)
-        return (often or at_the_end) and bool(trained) and trained is not None and trained.isdisjoint(line.rows)
+        last = self.monitor.updates_made in line.rounds
+        return (line.often or last) and bool(trained) and trained is not None and trained.isdisjoint(line.rows)

@@ -29,10 +29,10 @@ FIRST_PASSES = 8
 class TrainedThrough(Fact):
     """A backward pass went through a model with modules that behave otherwise in train mode."""
 
-    needs = "dropout or normalisation"
+    needs = "module of dropout or normalisation"
     in_windows = "all"
     training: bool
-    """Whether the model is in train mode."""
+    """Whether any of these modules is in train mode: the model itself may be, and its parts as they were loaded."""
 
 
 class UpdatedInEvalMode(Fact):
@@ -113,8 +113,8 @@ class TrainingModes(Recogniser):
         for forward in event.forwards:
             if forward.number not in event.reached:
                 continue
-            if mode_dependent(forward.model):
-                self.tell(TrainedThrough(training=forward.model.training, where=forward.where))
+            if sensitive := mode_dependent(forward.model):
+                self.tell(TrainedThrough(training=any(each.training for each in sensitive), where=forward.where))
             if forward.model.training:
                 loaders = self._in_train_mode.setdefault(forward.model, WeakSet())
                 if loader is not None:

@@ -353,8 +353,10 @@ class _Asked:
                 value = torch.cat([value, value.new_full((len(ids), COLUMNS), fill)], dim=1)
             longer[name] = value
         logits, found = self._logits(OTHER_PADDING, (), longer), self.found
-        if logits is not None and found.dim() == 3:
-            logits, found = logits[:, : ids.shape[1]][~hidden], found[~hidden]
+        if logits is not None and found.shape[:-1] == ids.shape:  # else they are no tokens', or those of a decoder
+            logits = logits[:, : ids.shape[1]]
+            if logits.shape == found.shape:
+                logits, found = logits[~hidden], found[~hidden]
         return self._difference(logits, found)
 
     def _logits(self, what: str, args: Any, kwargs: Mapping[str, Any]) -> torch.Tensor | None:

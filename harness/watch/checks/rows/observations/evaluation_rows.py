@@ -120,7 +120,7 @@ class EvaluationLeft(Fact):
 class EvaluationRepeated(Fact):
     """A run is over in which an evaluation's second pass began with the rows of the first. ``where`` took them."""
 
-    needs = "second pass over the same labelled rows"
+    needs = "second evaluation over a dataset of an input and a class"
     of_run = True
     rows: int = 0
     """Rows of its first batch."""
@@ -235,11 +235,11 @@ class RowsOfEvaluations(Recogniser):
             overlaps.append((each, *_overlap(its, each), _is_of_another_fold(its, each), bool(its)))
         clean = any(not rows for _, rows, _, _, _ in overlaps)
         for each, rows, size, carried, judged in overlaps:
-            if not rows or (rows == size and (clean or id(each.of.loader) not in scored)):
-                if not judged:
-                    continue
-                rows, carried = 0, False  # the training rows are evaluated beside others, or only read
-            self.tell(RowsEvaluated(rows=size, trained=rows, carried=carried, where=each.of.where))
+            beside = rows == size and (
+                clean or id(each.of.loader) not in scored
+            )  # evaluated beside others, or only read
+            if not beside if rows else judged:
+                self.tell(RowsEvaluated(rows=size, trained=rows, carried=bool(rows) and carried, where=each.of.where))
         if not any(rows for _, rows, _, _, _ in overlaps):
             self._tell_of_known_again()
 

@@ -27,9 +27,11 @@ class RowsGivenAgain(Fact):
     dataset: str
     """The name of its class."""
     again: int
-    """Rows so far that came from the memory that they came from before."""
+    """Rows so far that came from the memory that they came from before, or as they were before."""
     changed: int = 0
-    """Rows that this memory holds otherwise by now, though nobody wrote them between the passes."""
+    """Rows of the same memory that it holds otherwise by now, though nobody wrote them between the passes."""
+    otherwise: int = 0
+    """Rows that came from other memory, and not as before: augmented, or of stored rows that changed."""
 
 
 @dataclass
@@ -49,7 +51,7 @@ class RowsGiven(Recogniser):
     def begin(self) -> None:
         self._kept: WeakKeyDictionary[Any, dict[int, RowKept]] = WeakKeyDictionary()
         """Some rows of each loader's first pass."""
-        self._changed = self._again = 0
+        self._changed = self._again = self._otherwise = 0
 
     def on_pass_begins(self, event: PassBegins) -> None:
         kept = self._kept.get(event.of.loader, {})
@@ -57,7 +59,7 @@ class RowsGiven(Recogniser):
             kept.clear()
         for index in [index for index, each in kept.items() if not each.is_unchanged()]:
             del kept[index]  # it is not given now: the script wrote it
-        self._changed = self._again = 0
+        self._changed = self._again = self._otherwise = 0
 
     def on_batch(self, event: Batch) -> None:
         samples, indices = event.samples, event.indices
@@ -82,12 +84,23 @@ class RowsGiven(Recogniser):
         both = given.keys() & kept.keys()
         for index in both:
             row, before = _row(given[index]), kept.pop(index)
-            if row is not None and row.data_ptr() == before.row.data_ptr():
-                self._again += 1
-                self._changed += not before.is_unchanged()
+            if row is None:
+                continue
+            same_memory = row.data_ptr() == before.row.data_ptr()
+            same = before.is_unchanged() if same_memory else content_digest(row) == before.digest
+            self._again += same_memory or same
+            self._changed += same_memory and not same
+            self._otherwise += not (same_memory or same)
         if both:
-            name = type(event.of.dataset).__name__
-            self.tell(RowsGivenAgain(dataset=name, again=self._again, changed=self._changed, where=event.where))
+            self.tell(
+                RowsGivenAgain(
+                    dataset=type(event.of.dataset).__name__,
+                    again=self._again,
+                    changed=self._changed,
+                    otherwise=self._otherwise,
+                    where=event.where,
+                )
+            )
 
 
 def _row(sample: Any) -> torch.Tensor | None:
