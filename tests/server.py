@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import linecache
 import os
 import shutil
 import socket
@@ -262,6 +263,7 @@ def _command(
     main = importlib.import_module(program).main
     warnings.simplefilter("ignore")
     os.chdir(folder)
+    linecache.clearcache()  # of a file of the same name that another folder has
     main(list(arguments), prog_name="harness")
 
 
