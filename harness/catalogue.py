@@ -234,7 +234,8 @@ def resolve(names: Iterable[str], known: Mapping[str, type[Fault]] | None = None
         else:
             close = difflib.get_close_matches(name, [*ids, *families], n=1, cutoff=0.4)
             meant = f"; did you mean {min(ids.get(close[0], close))}?" if close else ""
-            raise CannotTry(f"there is no check {name}{meant or '; harness explain lists them'}")
+            kind = "check" if all(fault in checks() for fault in known) else "fault"
+            raise CannotTry(f"there is no {kind} {name}{meant or '; harness explain lists them'}")
     return found
 
 

@@ -41,7 +41,9 @@ def _words(path: Path, record: RunRecord, recipe: str | None) -> str:
     """The options that record a baseline of that run's recipe in the file, and of no other."""
     name, loop = record.recipe["name"], record.recipe["loop"]
     spec = recipe or (name if name in RECIPES else f"FILE.py:{name}")
-    return f"--recipe {spec}" + (f" --loop {loop}" if f"-{loop}-" in path.name and loop != "plain" else "")
+    words = f"--recipe {spec}" + (f" --loop {loop}" if f"-{loop}-" in path.name and loop != "plain" else "")
+    processes = record.recipe.get("processes", 1)
+    return words + (f" --processes {processes}" if processes not in (None, 1) else "")
 
 
 def compared(folder: Path, record: RunRecord, *, fallback: Path | None = None, recipe: str | None = None) -> list[str]:

@@ -145,7 +145,8 @@ def check(
             if restore is not None:
                 restore()
             report = replace(report, script=script, isolation=isolation)
-            return _told(report, output, bench, diff=diff, fix=fix, strict=strict)
+            words = [*["-m"] * options.module, script, *arguments]
+            return _told(report, output, bench, words, diff=diff, fix=fix, strict=strict)
 
         sys.exit(run(script, arguments, watched, told, **how))
 
@@ -176,7 +177,16 @@ def _bench(
     return bench(script, arguments, options, tell=tell, begins=begins)
 
 
-def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, fix: bool, strict: bool) -> int:
+def _told(
+    report: CheckReport,
+    output: Output,
+    on: Bench | None,
+    words: Sequence[str],
+    *,
+    diff: bool,
+    fix: bool,
+    strict: bool,
+) -> int:
     """Print and write what a script came to; the exit status."""
     from harness.fingerprint import library_versions
     from harness.report import log
@@ -192,7 +202,7 @@ def _told(report: CheckReport, output: Output, on: Bench | None, *, diff: bool, 
             _repair(report, on, diff=diff, fix=fix)
         output.write(json.dumps(report.as_dict(), indent=2), lambda: log.of_check(report))
         if output.receipt is not None:
-            output.write_file(output.receipt, "\n".join(receipt_lines(report, library_versions())))
+            output.write_file(output.receipt, "\n".join(receipt_lines(report, library_versions(), words)))
     if report.crashed is not None:
         return CRASHED
     if not launch.is_main_process():

@@ -143,7 +143,7 @@ def say_what_runs(script: str, files: FileOptions, *, shortened: bool, quiet: bo
     """Say on a terminal what is about to run, and how long it may take."""
     if quiet or not launch.is_main_process() or not sys.stderr.isatty():
         return
-    where = "where it lies" if files.in_place else "in a directory of its own"
+    where = "where it lies" if files.in_place else "isolated from your files"
     takes = "long passes over a DataLoader are shortened" if shortened else "as long as it takes alone"
     tries = "; first up to 8 starts, each up to the first update" if files.fresh else ""
     say(f"harness: {script} runs {where}: {takes}{tries}; Ctrl-C ends it with what was found until then", err=True)

@@ -12,6 +12,7 @@ import click
 from harness.cli.options import (
     FOUND,
     FileOptions,
+    checks_option,
     examples,
     format_option,
     fresh_option,
@@ -30,8 +31,8 @@ from harness.cli.output import Format, Output, echo, say
     ),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("--select", multiple=True, metavar="ID|FAMILY", help="Try only these relations.")
-@click.option("--ignore", multiple=True, metavar="ID|FAMILY", help="Do not count what these find.")
+@checks_option("--select", "Try only these relations (comma-separated ids or families).")
+@checks_option("--ignore", "Do not count what these relations find.")
 @click.option(
     "--full", is_flag=True, help="Go through each training pass to its end; long ones are shortened otherwise."
 )
@@ -62,8 +63,8 @@ def vary(
     workers, the folder that an earlier run left; and what must matter: the seed, the labels of the training rows, the
     learning rate. Where two runs as it is differ already, the relation did not apply.
 
-    Exit status: 0 nothing was found (or only warnings), 1 a relation is broken, 2 the script crashed or trained
-    nothing.
+    Exit status: 0 nothing was found (or only warnings, as all relations report that are new), 1 a relation that counts
+    as an error is broken, 2 the script crashed or trained nothing.
     """
     out = Output(json_file, quiet, format=format_)
     out.check()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness import launch
@@ -71,8 +72,11 @@ RECEIPT = "**harness check**: "
 """How a receipt begins."""
 
 
-def receipt_lines(report: CheckReport, versions: Mapping[str, str | None]) -> Iterator[str]:
-    """What was looked at and what it came to, as Markdown of one screen for a pull request."""
+def receipt_lines(report: CheckReport, versions: Mapping[str, str | None], words: Sequence[str] = ()) -> Iterator[str]:
+    """What was looked at and what it came to, as Markdown of one screen for a pull request.
+
+    ``words`` are the script and its arguments as the command line had them, with -m where it is a module.
+    """
     yield f"{RECEIPT}{summary_line(report)}"
     yield ""
     for finding in report.findings:
@@ -87,7 +91,7 @@ def receipt_lines(report: CheckReport, versions: Mapping[str, str | None]) -> It
     yield from (f"- {note}" for note in report.notes)
     yield ""
     processes = f"--processes {launch.world_size()} " if launch.world_size() else ""
-    command = f"harness check {processes}{report.script}"
+    command = f"harness check {processes}{shlex.join(words or [report.script])}"
     yield f"`{command}`, {', '.join(f'{name} {version}' for name, version in versions.items() if version)}"
 
 

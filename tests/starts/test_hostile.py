@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -72,7 +73,10 @@ class Project:
         self, level: Level, at: str, names: Sequence[str], command: str = "check"
     ) -> subprocess.CompletedProcess[str]:
         full = ["--full"] if command in ("check", "describe") else []
-        words = self.words(command, *full, "train.py", *(["train.py"] if command == "compare" else []), at, *names)
+        script = ["train.py", at, *names]
+        if command == "compare":
+            script = [shlex.join(script)] * 2
+        words = self.words(command, *full, *script)
         return subprocess.run(
             words, cwd=self.project, env=self.environment(level), capture_output=True, text=True, check=False
         )
