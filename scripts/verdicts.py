@@ -2,7 +2,7 @@
 
     python -m scripts.verdicts [NAME]...
 
-writes ``baselines/verdicts.json``: for each program of SilentTrain, and for each probe of a folder of other people's
+writes ``tests/verdicts.json``: for each program of SilentTrain, and for each probe of a folder of other people's
 code (``HARNESS_CORPORA``), by a digest of its text, a letter for each check. A check that no longer looks is seen here,
 and nowhere else where its fault is rare. With names only those programs are watched, ``probes`` being all
 probes; of all it takes half an hour on two cores.
@@ -25,7 +25,7 @@ from scripts.detection import on_servers
 from tests.programs import PARTS, Version, found_in, versions_of
 from tests.server import Server, Verdict
 
-RECORD = Path(__file__).parents[1] / "baselines" / "verdicts.json"
+RECORD = Path(__file__).parents[1] / "tests" / "verdicts.json"
 CORPORA = Path(os.environ.get("HARNESS_CORPORA") or "absent")
 LIMIT = 240
 """Seconds after which a probe is ended."""

@@ -75,7 +75,8 @@ class Project:
         full = ["--full"] if command in ("check", "describe") else []
         script = ["train.py", at, *names]
         if command == "compare":
-            script = [shlex.join(script)] * 2
+            given = shlex.join(script[1:])
+            script = ["train.py", "train.py", "--args-a", given, "--args-b", given]
         words = self.words(command, *full, *script)
         return subprocess.run(
             words, cwd=self.project, env=self.environment(level), capture_output=True, text=True, check=False
@@ -88,7 +89,9 @@ class Project:
     def left(self) -> list[str]:
         """What the command has left in the folders for temporary files and caches."""
         folders = [self.root / "tmp", self.root / "cache" / "full-training-harness"]
-        return [str(path) for folder in folders if folder.exists() for path in folder.rglob("*") if path.is_file()]
+        return [
+            os.path.join(below, name) for folder in folders for below, _, names in os.walk(folder) for name in names
+        ]
 
 
 @pytest.fixture

@@ -238,8 +238,8 @@ def test_what_cannot_be_tried_is_said(tmp_path: Path, pytestconfig: pytest.Confi
     ("arguments", "says"),
     [
         (["absent.py"], "there is no script absent.py"),
-        (["--select", "depends::on-nothing", "train.py"], "there is no check depends::on-nothing"),
-        (["--ignore", "gradients", "train.py"], "there is no check gradients"),
+        (["--select", "depends::on-nothing", "train.py"], "there is no fault depends::on-nothing"),
+        (["--ignore", "gradients", "train.py"], "there is no fault gradients"),
     ],
 )
 def test_what_cannot_run(arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
