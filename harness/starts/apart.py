@@ -28,7 +28,7 @@ from harness.findings import Isolation
 from harness.processes import children, end_all
 from harness.starts import again
 from harness.starts.isolated import Place, enter, isolated, named, placed
-from harness.starts.levels import asked_for
+from harness.starts.levels import asked_for, mirror_level
 from harness.starts.overlay import Overlay
 from harness.starts.view import Refused
 from harness.watch.exchange import KEPT, name_of_launch
@@ -72,7 +72,7 @@ def run(script: str, arguments: Sequence[str], work: Work[Any], told: Told, **ho
     except Refused as error:
         if asked_for() is not None:
             raise CannotTry(f"no private view of the file system could be made: {error}") from error
-        return _run_apart(script, arguments, work, told, **how, level="mirror")
+        return _run_apart(script, arguments, work, told, **how, level=mirror_level())
 
 
 def _run_here(script: str, arguments: Sequence[str], work: Work[Any], told: Told, **how: Any) -> int:
@@ -117,7 +117,7 @@ def _run_apart(script: str, arguments: Sequence[str], work: Work[Any], told: Tol
 
                 shutil.rmtree(home, ignore_errors=True)
     if place.level == "overlay" and how.get("level") is None and _fails_by_the_view(report.crashed):
-        return _run_apart(script, arguments, work, _said_why(told, report.crashed), **how, level="mirror")
+        return _run_apart(script, arguments, work, _said_why(told, report.crashed), **how, level=mirror_level())
     return told(report, isolation)
 
 

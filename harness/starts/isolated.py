@@ -352,7 +352,7 @@ def _made(
     home: Path, folders: Sequence[str], stack: ExitStack, level: Level | None, words: Sequence[str]
 ) -> Directory | Overlay:
     stack.enter_context(afterwards(home, logs_in(home)))
-    return make(home, folders, logs_in(home), level or chosen(), words=words)
+    return make(home, folders, logs_in(home), level or chosen(tried=False), words=words)
 
 
 def make(
@@ -392,7 +392,7 @@ def shared(folders: Sequence[str]) -> Iterator[Directory | Overlay]:
         CannotTry: it could not be made, or not all could be put back.
     """
     with ExitStack() as stack:
-        directory = _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack, None, ())
+        directory = _made(Path(tempfile.mkdtemp(prefix=PREFIX)), folders, stack, chosen(), ())
         directory.share()
         try:
             yield directory

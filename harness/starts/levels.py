@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from harness.errors import CannotTry
+from harness.starts.view import refused_because as cannot_be
 
 Level = Literal["overlay", "mirror", "guard"]
 """What keeps the user's files: the kernel; a mirror, with Landlock for programs; or a mirror alone."""
@@ -41,10 +42,16 @@ def asked_for() -> Level | None:
     return level
 
 
-def chosen() -> Level:
-    """The level of what is started now: the one that is asked for, or the best that there is."""
+def chosen(*, tried: bool = True) -> Level:
+    """The level of what is started now: the one that is asked for, or the best that there is.
+
+    Args:
+        tried: whether a view is tried before; who does without, goes on where the kernel refuses one.
+    """
     if (given := asked_for()) is not None:
         return given
+    if not tried and cannot_be() is None:
+        return "overlay"
     return next(level for level in LEVELS if why_not(level) is None)
 
 

@@ -228,3 +228,30 @@ def test_the_corpus_of_hostile_scripts(level: Level, arguments: str, project: Pr
         check=False,
     )
     holds(project, level, done)
+
+
+REFUSES = """
+import sys
+from harness.starts import view
+
+def enter(folder):
+    raise view.Refused("mount: Operation not permitted")
+
+view.enter = enter
+from harness.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.nightly
+def test_a_view_that_is_refused_when_it_is_entered_gives_way_to_a_mirror(project: Project) -> None:
+    needs("mirror")
+    words = [sys.executable, "-c", REFUSES, *project.words("check", "train.py", str(project.outside), "write")[3:]]
+    environment = project.environment("overlay")
+    done = subprocess.run(words, cwd=project.project, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, project.changed()) == (2, [])
+    assert "no private view of the file system could be made: mount: Operation not permitted" in done.stderr
+    del environment["HARNESS_ISOLATION"]
+    done = subprocess.run(words, cwd=project.project, env=environment, capture_output=True, text=True, check=False)
+    holds(project, "mirror", done)
+    assert json.loads((project.root / "found.json").read_text())["isolation"]["level"] == "mirror"
