@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
-from harness.baseline.formerly import fact_today
+from harness.baseline.formerly import fact_today, not_kept
+from harness.baseline.pairing import MODEL, Pairs, pairs
 from harness.describe.description import ORDER, Description
 from harness.describe.lines import BITS
 from harness.errors import CannotTry
@@ -29,6 +30,9 @@ OTHERWISE = {"PYTHONHASHSEED": "4711", "OMP_NUM_THREADS": "1"}
 
 ALL = "all"
 """Word in the place of the sections that are accepted: all that differ."""
+
+NAMES = "names"
+"""What is accepted where classes are called otherwise and nothing else differs."""
 
 NUMBERS, NOISE = "numbers", "noise"
 """The sections behind those of the behaviour: what was measured, and how far apart runs of one script measure it."""
@@ -91,13 +95,17 @@ class TrainingVerdict:
     changed: dict[str, list[Changed]] = field(default_factory=dict)
     """Section to what changed in it, in causal order."""
     says: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Section to the lines of the page that changed, as they were and as they are."""
+    """Section to the lines of the page that changed, as they were and as they are, each with newlines between them."""
     where: dict[str, str] = field(default_factory=dict)
     """Section to the user's line."""
     lane: str = ""
     """How numbers were compared, or why not."""
     findings: list[Finding] = field(default_factory=list)
     """Errors that the checks found in the run."""
+    renamed: list[str] = field(default_factory=list)
+    """What is called otherwise and is the same: no difference."""
+    first_loss: tuple[float, float] | None = None
+    """The loss of the first update, as it was and as it is."""
     facts: int = 0
     """How many facts the run had."""
     numbers_compared: bool = False
@@ -234,16 +242,25 @@ def compare(training: Training, folder: Path, stored: StoredTraining) -> Trainin
 def verdict(
     name: str, stored: StoredTraining, now: Description, machine: Mapping[str, Any] | None = None
 ) -> TrainingVerdict:
-    """How a run compares with a baseline: its behaviour exactly, its numbers as far as the machine allows."""
+    """How a run compares with a baseline: its behaviour exactly, its numbers as far as the machine allows.
+
+    The numbers are compared where the behaviour differs, too: a change that is meant may hide another one in them.
+    """
     machine = machine or fingerprint()
+    paired = pairs(stored.facts, now.facts)
+    now = paired.as_before(now)
     facts, same = now.facts, is_same_machine(stored, machine)
-    found = TrainingVerdict(name, findings=errors_of(now.findings), facts=len(facts))
+    found = TrainingVerdict(name, findings=errors_of(now.findings), renamed=paired.notes, facts=len(facts))
     changed = [
-        Changed(key, stored.facts.get(key), facts.get(key))
-        for key in {**stored.facts, **facts}
-        if stored.facts.get(key) != VARIES
-        and (same or not key.endswith(BITS))
-        and (key not in stored.facts or key not in facts or not _alike(key, stored.facts[key], facts[key]))
+        *_classes(paired),
+        *(
+            Changed(key, stored.facts.get(key), facts.get(key))
+            for key in {**stored.facts, **facts}
+            if stored.facts.get(key) != VARIES
+            and (same or not key.endswith(BITS))
+            and not not_kept(stored.facts, key)
+            and (key not in stored.facts or key not in facts or not _alike(key, stored.facts[key], facts[key]))
+        ),
     ]
     says = says_of(now)
     for section in sections():
@@ -251,12 +268,11 @@ def verdict(
             found.changed[section] = of_it
             was = [stored.says[each.key] for each in of_it if each.key in stored.says]
             is_now = [says[each.key] for each in of_it if each.key in says]
-            found.says[section] = "; ".join(dict.fromkeys(was)), "; ".join(dict.fromkeys(is_now))
+            found.says[section] = "\n".join(dict.fromkeys(was)), "\n".join(dict.fromkeys(is_now))
             places = [line.where for line in now.lines if line.where and any(e.key in line.facts for e in of_it)]
             found.where |= {section: places[0]} if places else {}
-    if found.changed:
-        found.lane = "numbers were not compared, because the behaviour changed"
-        return found
+    losses = stored.numbers.get("loss"), now.numbers.get("loss")
+    found.first_loss = (losses[0][0], losses[1][0]) if losses[0] and losses[1] else None
     device, here = stored.fingerprint.get("device"), machine.get("device")
     if device != here:
         found.lane = f"numbers were not compared: they were recorded on {device}, and this run used {here}"
@@ -266,6 +282,14 @@ def verdict(
     if numbers:
         found.changed[NUMBERS] = numbers
     return found
+
+
+def _classes(paired: Pairs) -> Iterator[Changed]:
+    """Classes that are others and count: of a model of other shapes, or of an optimizer."""
+    for each in paired.counting:
+        section = "model" if each.kind == MODEL else "optimizer"
+        loop = f"{each.loop}." if each.loop else ""
+        yield Changed(f"{loop}{section}.{each.was}.class", each.was, each.now)
 
 
 def said(finding: Finding) -> str:
@@ -432,10 +456,12 @@ def accept(
     wanted: Sequence[str],
     why: str,
     tell: Callable[[str], None] = no_progress,
+    show: Callable[[TrainingVerdict, Sequence[str]], None] = lambda found, taken: None,
 ) -> list[str]:
     """Run a training, and take what it does now in some sections, or in ALL that differ, as what it is to do.
 
-    The sections that were accepted come back.
+    ``show`` is given what differs and the sections that are about to be taken, before any of them is. The sections
+    that were accepted come back; NAMES where classes are called otherwise and nothing else differs.
 
     Raises:
         CannotTry: there is no such section; nothing in it has changed; a check finds an error; or this is CI, where
@@ -450,9 +476,20 @@ def accept(
     found = verdict(training.name, stored, now)
     if found.findings:
         raise CannotTry(f"not accepted: {said(found.findings[0])}; a baseline never blesses an error")
-    accepted = _taken(training, stored, now, found, wanted)
-    if ALL in wanted or NUMBERS in wanted:
-        accepted += _numbers_taken(training, folder, stored, now, tell, only_changed=ALL in wanted)
+    to_take = [each for each in sections() if each in wanted or (ALL in wanted and each in found.changed)]
+    _check_can_be_taken(found, to_take)
+    show(found, to_take)
+    paired = pairs(stored.facts, now.facts)
+    accepted = [each for each in to_take if each != NUMBERS]
+    _take(stored, paired.as_before(now), accepted)
+    if {each.section for each in _classes(paired)} <= {*accepted}:
+        _call_as(stored, paired.turned())
+    if NUMBERS in to_take:
+        anew, _ = record(training, folder, now, tell)
+        stored.numbers, stored.noise, stored.fingerprint = anew.numbers, anew.noise, anew.fingerprint
+        accepted.append(NUMBERS)
+    if not accepted and ALL in wanted and found.renamed:
+        accepted = [NAMES]
     if not accepted:
         raise CannotTry(f"nothing differs from the baseline of training {training.name}")
     stored.commit = commit_of(folder)
@@ -463,16 +500,16 @@ def accept(
     return accepted
 
 
-def _taken(
-    training: Training, stored: StoredTraining, now: Description, found: TrainingVerdict, wanted: Sequence[str]
-) -> list[str]:
-    """Take what a run did in sections of its behaviour into a baseline; those that it was taken from."""
-    taken = []
-    for section in sections():
-        if section == NUMBERS or (section not in wanted and (ALL not in wanted or section not in found.changed)):
-            continue
-        if section not in found.changed:
-            raise CannotTry(f"nothing in {section} differs from the baseline of training {training.name}")
+def _check_can_be_taken(found: TrainingVerdict, to_take: Sequence[str]) -> None:
+    if same := [each for each in to_take if each != NUMBERS and each not in found.changed]:
+        raise CannotTry(f"nothing in {same[0]} differs from the baseline of training {found.name}")
+    if NUMBERS in to_take and (left := [each for each in found.changed if each not in (*to_take, NUMBERS)]):
+        raise CannotTry(f"the behaviour differs in {', '.join(left)}: accept that before the numbers")
+
+
+def _take(stored: StoredTraining, now: Description, taken: Sequence[str]) -> None:
+    """Take what a run did in sections of its behaviour into a baseline."""
+    for section in taken:
         facts = {key: value for key, value in stored.facts.items() if section_of(key) != section}
         varying = {key for key, value in stored.facts.items() if value == VARIES}
         stored.facts = facts | {
@@ -480,28 +517,14 @@ def _taken(
         }
         said_now = {key: text for key, text in says_of(now).items() if section_of(key) == section}
         stored.says = {key: text for key, text in stored.says.items() if section_of(key) != section} | said_now
-        taken.append(section)
-    return taken
 
 
-def _numbers_taken(
-    training: Training,
-    folder: Path,
-    stored: StoredTraining,
-    now: Description,
-    tell: Callable[[str], None],
-    *,
-    only_changed: bool,
-) -> list[str]:
-    """Take the numbers of a run, and their noise, into a baseline whose behaviour is the run's."""
-    left = verdict(training.name, stored, now).changed
-    if left and NUMBERS not in left:
-        raise CannotTry(f"the behaviour differs in {', '.join(left)}: accept that before the numbers")
-    if only_changed and NUMBERS not in left:
-        return []
-    anew, _ = record(training, folder, now, tell)
-    stored.numbers, stored.noise, stored.fingerprint = anew.numbers, anew.noise, anew.fingerprint
-    return [NUMBERS]
+def _call_as(stored: StoredTraining, paired: Pairs) -> None:
+    """Give models, optimizers, loaders and tensors of a baseline the names that they have in the run."""
+    stored.facts = {paired.key(key): paired.value(key, value) for key, value in stored.facts.items()}
+    stored.says = {paired.key(key): paired.in_text(text) for key, text in stored.says.items()}
+    stored.numbers = {paired.number(key): values for key, values in stored.numbers.items()}
+    stored.noise = {paired.number(key): values for key, values in stored.noise.items()}
 
 
 def commit_of(folder: Path) -> str | None:

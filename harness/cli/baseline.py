@@ -297,17 +297,22 @@ def accept(name: str, sections: tuple[str, ...], reason: str, baselines: Path | 
     Both must have the same name, recipe and hardware class. The command reports other data, weights or versions.
 
     If NAME is a [[tool.harness.training]], run its script, and accept what it does now in each SECTION, or in all that
-    differ (all). The command refuses to do so where CI is set, and where a check finds an error. If the script has
-    changes that are not committed, the file says so: commit it with them.
+    differ (all). The command prints what differs in these sections, the numbers among them, before it accepts it. It
+    refuses to do so where CI is set, and where a check finds an error. If the script has changes that are not
+    committed, the file says so: commit it with them.
     """
     if of_scripts := _trainings((Path(name),)):
         from harness.baseline import trainings
+        from harness.report.trainings import accepted_lines
+
+        def show(found: trainings.TrainingVerdict, taken: Sequence[str]) -> None:
+            echo(accepted_lines(found, taken))
 
         folder, (training,) = of_scripts
         if not sections:
             raise click.UsageError(f"name the SECTION to accept: {', '.join(trainings.sections())}, or all.")
         path = trainings.path_of(_of_trainings(folder, baselines), name)
-        accepted = trainings.accept(training, folder, path, sections, reason, partial(say, err=True))
+        accepted = trainings.accept(training, folder, path, sections, reason, partial(say, err=True), show)
         say(f"accepted {', '.join(accepted)} of {path}: commit it with the change that it belongs to")
         return
     if sections:
