@@ -110,7 +110,7 @@ def fact_today(key: str, value: object) -> object:
     return FORMULAS.get(value, value) if reported and isinstance(value, str) else value
 
 
-LATER = ("model.shapes", "model.names", "optimizer.shapes")
+LATER = ("data.columns_bits", "model.shapes", "model.names", "optimizer.shapes")
 """Section and last part of facts that baselines did not keep until 0.4."""
 
 

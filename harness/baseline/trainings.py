@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from harness.baseline.formerly import fact_today, not_kept
 from harness.baseline.pairing import MODEL, Pairs, pairs
+from harness.baseline.rows import sentences
 from harness.describe.description import ORDER, Description
 from harness.describe.lines import BITS
 from harness.errors import CannotTry
@@ -106,6 +107,8 @@ class TrainingVerdict:
     """What is called otherwise and is the same: no difference."""
     first_loss: tuple[float, float] | None = None
     """The loss of the first update, as it was and as it is."""
+    rows: dict[str, str] = field(default_factory=dict)
+    """What is otherwise with rows, where digests of them have changed: the start of the facts' keys to a sentence."""
     facts: int = 0
     """How many facts the run had."""
     numbers_compared: bool = False
@@ -271,6 +274,7 @@ def verdict(
             found.says[section] = "\n".join(dict.fromkeys(was)), "\n".join(dict.fromkeys(is_now))
             places = [line.where for line in now.lines if line.where and any(e.key in line.facts for e in of_it)]
             found.where |= {section: places[0]} if places else {}
+    found.rows = sentences([each.key for each in changed], stored.facts, facts)
     losses = stored.numbers.get("loss"), now.numbers.get("loss")
     found.first_loss = (losses[0][0], losses[1][0]) if losses[0] and losses[1] else None
     device, here = stored.fingerprint.get("device"), machine.get("device")

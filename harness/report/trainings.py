@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from harness.baseline.rows import is_digest, of_what
 from harness.baseline.trainings import NUMBERS, first_update, said
 from harness.findings import shortened
 
@@ -39,13 +40,13 @@ def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
     yield f"{verdict.name}: {section} differ{'' if section == NUMBERS else 's'} from the baseline{place}"
     yield from _block(verdict, section, MOST_FACTS)
     for other in (each for each in behind if each != NUMBERS):
-        of_it = verdict.changed[other]
-        more = f", and {len(of_it) - 1} more" if len(of_it) > 1 else ""
-        yield f"  {other} differs too: {next(fact_lines(of_it))}{more}"
+        first, *others = fact_lines(verdict.changed[other], verdict.rows)
+        more = f", and {len(others)} more" if others else ""
+        yield f"  {other} differs too: {first}{more}"
     yield from (f"  {note}" for note in verdict.renamed)
     if section != NUMBERS:
         yield f"  numbers {'differ too' if NUMBERS in verdict.changed else _agree(verdict)}:"
-        yield from (f"    {line}" for line in number_lines(verdict, MOST_FACTS))
+        yield from _most((f"    {line}" for line in number_lines(verdict)), MOST_FACTS, "    ")
     yield f"  {verdict.lane}"
     yield f"  If it is meant: harness baseline accept {verdict.name} {section} --why TEXT"
     if behind:
@@ -60,18 +61,18 @@ def accepted_lines(verdict: TrainingVerdict, sections: Sequence[str]) -> Iterato
         yield from _block(verdict, section, None)
     if sections and NUMBERS not in sections and NUMBERS in verdict.changed:
         yield "numbers differ too, and are not accepted:"
-        yield from (f"  {line}" for line in number_lines(verdict, None))
+        yield from (f"  {line}" for line in number_lines(verdict))
 
 
 def _block(verdict: TrainingVerdict, section: str, most: int | None) -> Iterator[str]:
     if section == NUMBERS:
-        yield from (f"  {line}" for line in number_lines(verdict, most))
+        yield from _most((f"  {line}" for line in number_lines(verdict)), most, "  ")
         return
     was, now = (text.split("\n") for text in verdict.says.get(section, ("", "")))
     for one, other in zip_longest(*_apart(was, now), fillvalue=""):
         yield f"  was  {one or 'nothing'}"
         yield f"  now  {other or 'nothing'}"
-    yield from (f"  {line}" for line in fact_lines(verdict.changed.get(section, []), most))
+    yield from _most((f"  {line}" for line in fact_lines(verdict.changed.get(section, []), verdict.rows)), most, "  ")
 
 
 def _apart(was: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -83,23 +84,29 @@ def _agree(verdict: TrainingVerdict) -> str:
     return "are as they were" if verdict.numbers_compared else "were not compared"
 
 
-def fact_lines(changed: Sequence[Changed], most: int | None = MOST_FACTS) -> Iterator[str]:
-    """What was, and what is, fact by fact."""
-    for each in changed[:most]:
-        yield f"{each.key}: {_values(each.was, each.now)}"
-    if most is not None and len(changed) > most:
-        yield f"and {len(changed) - most} more"
+def fact_lines(changed: Sequence[Changed], rows: Mapping[str, str]) -> Iterator[str]:
+    """What was, and what is, fact by fact; what digests of rows say comes first, in words."""
+    for of in dict.fromkeys(of_what(each.key) for each in changed if is_digest(each.key)):
+        if of in rows:
+            yield f"{of}: {rows[of]}"
+    for each in changed:
+        if not is_digest(each.key):
+            yield f"{each.key}: {_values(each.was, each.now)}"
 
 
-def number_lines(verdict: TrainingVerdict, most: int | None) -> Iterator[str]:
+def number_lines(verdict: TrainingVerdict) -> Iterator[str]:
     """The first loss as it was and as it is, and where each number that differs begins to."""
     if verdict.first_loss is not None:
         yield f"first loss: {_values(*verdict.first_loss)}{_relative(*verdict.first_loss)}"
-    changed = verdict.changed.get(NUMBERS, [])
-    for each in changed[:most]:
-        yield _parts(each)
-    if most is not None and len(changed) > most:
-        yield f"and {len(changed) - most} more"
+    yield from map(_parts, verdict.changed.get(NUMBERS, []))
+
+
+def _most(lines: Iterable[str], most: int | None, indent: str) -> Iterator[str]:
+    """The first lines, and how many more there are."""
+    lines = list(lines)
+    yield from lines[:most]
+    if most is not None and len(lines) > most:
+        yield f"{indent}and {len(lines) - most} more"
 
 
 def _parts(changed: Changed) -> str:
