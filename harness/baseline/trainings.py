@@ -6,8 +6,9 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -105,6 +106,8 @@ class TrainingVerdict:
     """Errors that the checks found in the run."""
     renamed: list[str] = field(default_factory=list)
     """What is called otherwise and is the same: no difference."""
+    ignored: list[str] = field(default_factory=list)
+    """Facts and numbers that differ, and that pyproject.toml ignores."""
     first_loss: tuple[float, float] | None = None
     """The loss of the first update, as it was and as it is."""
     rows: dict[str, str] = field(default_factory=dict)
@@ -227,8 +230,8 @@ def _differ(one: Description, other: Description) -> bool:
     return any(_apart(values, [other.numbers.get(key, [])])[0] > BEHAVIOUR_RTOL for key, values in one.numbers.items())
 
 
-def compare(training: Training, folder: Path, stored: StoredTraining) -> TrainingVerdict:
-    """Run a training, and compare it with its baseline.
+def compare(training: Training, folder: Path, stored: StoredTraining, observed: Path | None = None) -> TrainingVerdict:
+    """Run a training, and compare it with its baseline. What it did is written to ``observed``, as a baseline is.
 
     Raises:
         CannotTry: as :func:`described`; or the baseline is of another command.
@@ -239,21 +242,54 @@ def compare(training: Training, folder: Path, stored: StoredTraining) -> Trainin
             f"the baseline of training {training.name} is of {stored.command!r}, and pyproject.toml says {command!r}; "
             f"record it anew with harness baseline record {training.name}"
         )
-    return verdict(training.name, stored, described(training, folder))
+    now = described(training, folder)
+    if observed is not None:
+        write(observed, _observed(stored, now, folder), training.name)
+    return verdict(training.name, stored, now, ignore=training.ignore, tolerance=training.tolerance)
+
+
+def _observed(stored: StoredTraining, now: Description, folder: Path) -> StoredTraining:
+    """What a run did as the baseline would have it, so that only what differs does so in the two files."""
+    varying = {key for key, value in stored.facts.items() if value == VARIES}
+    facts = {key: VARIES if key in varying else value for key, value in now.facts.items()}
+    return replace(
+        stored,
+        commit=commit_of(folder),
+        fingerprint=fingerprint(),
+        facts=facts,
+        says=says_of(now),
+        numbers=dict(now.numbers),
+    )
 
 
 def verdict(
-    name: str, stored: StoredTraining, now: Description, machine: Mapping[str, Any] | None = None
+    name: str,
+    stored: StoredTraining,
+    now: Description,
+    machine: Mapping[str, Any] | None = None,
+    *,
+    ignore: Sequence[str] = (),
+    tolerance: Mapping[str, float] | None = None,
 ) -> TrainingVerdict:
     """How a run compares with a baseline: its behaviour exactly, its numbers as far as the machine allows.
 
     The numbers are compared where the behaviour differs, too: a change that is meant may hide another one in them.
+
+    ``ignore`` are patterns of facts and numbers that do not count, ``tolerance`` says of patterns how far apart they
+    may be, as a share of the larger; of several that match the first counts.
     """
     machine = machine or fingerprint()
     paired = pairs(stored.facts, now.facts)
     now = paired.as_before(now)
     facts, same = now.facts, is_same_machine(stored, machine)
     found = TrainingVerdict(name, findings=errors_of(now.findings), renamed=paired.notes, facts=len(facts))
+
+    def alike(key: str) -> bool:
+        rtol = _tolerated(key, tolerance or {})
+        return _alike(
+            key, stored.facts[key], facts[key], BEHAVIOUR_RTOL if rtol is None else rtol, whole=rtol is not None
+        )
+
     changed = [
         *_classes(paired),
         *(
@@ -262,9 +298,17 @@ def verdict(
             if stored.facts.get(key) != VARIES
             and (same or not key.endswith(BITS))
             and not not_kept(stored.facts, key)
-            and (key not in stored.facts or key not in facts or not _alike(key, stored.facts[key], facts[key]))
+            and not (key in stored.facts and key in facts and alike(key))
         ),
     ]
+    device, here = stored.fingerprint.get("device"), machine.get("device")
+    numbers: list[Changed] = []
+    found.numbers_compared = device == here
+    found.lane = f"numbers were not compared: they were recorded on {device}, and this run used {here}"
+    if found.numbers_compared:
+        numbers, found.lane = _numbers(stored, now, same, tolerance or {})
+    found.ignored = [each.key for each in (*changed, *numbers) if _matches(each.key, ignore)]
+    changed = [each for each in changed if each.key not in found.ignored]
     says = says_of(now)
     for section in sections():
         if of_it := [each for each in changed if each.section == section]:
@@ -277,15 +321,18 @@ def verdict(
     found.rows = sentences([each.key for each in changed], stored.facts, facts)
     losses = stored.numbers.get("loss"), now.numbers.get("loss")
     found.first_loss = (losses[0][0], losses[1][0]) if losses[0] and losses[1] else None
-    device, here = stored.fingerprint.get("device"), machine.get("device")
-    if device != here:
-        found.lane = f"numbers were not compared: they were recorded on {device}, and this run used {here}"
-        return found
-    found.numbers_compared = True
-    numbers, found.lane = _numbers(stored, now, same)
-    if numbers:
+    if numbers := [each for each in numbers if each.key not in found.ignored]:
         found.changed[NUMBERS] = numbers
     return found
+
+
+def _matches(key: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(key, pattern) for pattern in patterns)
+
+
+def _tolerated(key: str, tolerance: Mapping[str, float]) -> float | None:
+    """How far apart a fact or number may be, as a share; None where nobody says."""
+    return next((share for pattern, share in tolerance.items() if fnmatchcase(key, pattern)), None)
 
 
 def _classes(paired: Pairs) -> Iterator[Changed]:
@@ -306,20 +353,20 @@ def says_of(run: Description) -> dict[str, str]:
     return {key: line.text for line in run.lines if line.text for key in line.facts}
 
 
-def _alike(key: str, one: Any, other: Any) -> bool:
-    """Whether two values of a fact are the same; real numbers may differ by rounding."""
+def _alike(key: str, one: Any, other: Any, rtol: float = BEHAVIOUR_RTOL, *, whole: bool = False) -> bool:
+    """Whether two values of a fact are the same; real numbers, or with ``whole`` all, may differ by ``rtol``."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(key, one[each], other[each]) for each in one)
+        return one.keys() == other.keys() and all(
+            _alike(key, one[each], other[each], rtol, whole=whole) for each in one
+        )
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(_alike(key, *pair) for pair in zip(one, other, strict=True))
-    if isinstance(one, float) or isinstance(other, float):
-        if isinstance(one, bool) or isinstance(other, bool) or None in (one, other) or str in (type(one), type(other)):
-            return bool(one == other)
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(_alike(key, *pair, rtol, whole=whole) for pair in pairs)
+    kinds = {type(one), type(other)}
+    if kinds <= {int, float} and (whole or float in kinds):
         # The mean of inputs is near 0 where they are normalised, and then rounding is all of it.
         least = BEHAVIOUR_RTOL if key.endswith(".mean") else 0.0
-        return math.isclose(one, other, rel_tol=BEHAVIOUR_RTOL, abs_tol=least) or (
-            math.isnan(one) and math.isnan(other)
-        )
+        return math.isclose(one, other, rel_tol=rtol, abs_tol=least) or (math.isnan(one) and math.isnan(other))
     return bool(one == other)
 
 
@@ -342,7 +389,9 @@ def is_same_machine(stored: StoredTraining, machine: Mapping[str, Any]) -> bool:
     return all(stored.fingerprint.get(each) == machine.get(each) for each in SAME_MACHINE)
 
 
-def _numbers(stored: StoredTraining, now: Description, same: bool) -> tuple[list[Changed], str]:
+def _numbers(
+    stored: StoredTraining, now: Description, same: bool, tolerance: Mapping[str, float]
+) -> tuple[list[Changed], str]:
     """The numbers that are too far away, on the same machine or another, and how they were compared."""
     changed = []
     exact = same and not any(each[0] for each in stored.noise.values())
@@ -353,7 +402,10 @@ def _numbers(stored: StoredTraining, now: Description, same: bool) -> tuple[list
             continue
         largest, mean = (MARGIN * max(each, LEAST_NOISE) for each in stored.noise.get(key, [0.0, 0.0]))
         apart = _apart(values, [given])
-        if apart[0] > 0 if exact else (apart[0] > largest or apart[1] > mean):
+        if (tolerated := _tolerated(f"{NUMBERS}.{key}", tolerance)) is not None:
+            if apart[0] > tolerated:
+                changed.append(Changed(f"{NUMBERS}.{key}", values, given))
+        elif apart[0] > 0 if exact else (apart[0] > largest or apart[1] > mean):
             changed.append(Changed(f"{NUMBERS}.{key}", values, given))
     lane = "bit for bit, on the machine of the recording" if exact else "within the noise of the recordings"
     return changed, f"numbers were compared {lane}"
@@ -477,7 +529,7 @@ def accept(
         raise CannotTry("nothing is accepted where CI is set: accept it on your machine, and commit the file")
     stored = read(path, training.name)
     now = described(training, folder)
-    found = verdict(training.name, stored, now)
+    found = verdict(training.name, stored, now, ignore=training.ignore, tolerance=training.tolerance)
     if found.findings:
         raise CannotTry(f"not accepted: {said(found.findings[0])}; a baseline never blesses an error")
     to_take = [each for each in sections() if each in wanted or (ALL in wanted and each in found.changed)]

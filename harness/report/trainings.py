@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.baseline.rows import is_digest, of_what
 from harness.baseline.trainings import NUMBERS, first_update, said
-from harness.findings import shortened
+from harness.findings import few, shortened
 
 if TYPE_CHECKING:
     from harness.baseline.trainings import Changed, TrainingVerdict
@@ -33,7 +33,7 @@ def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
     if not verdict.changed:
         if not verdict.findings:
             yield f"{verdict.name}: does what its baseline says, in {verdict.facts} facts; {verdict.lane}"
-        yield from (f"  {note}" for note in verdict.renamed)
+        yield from (f"  {note}" for note in _notes(verdict))
         return
     section, *behind = verdict.changed
     place = f" ({verdict.where[section]})" if section in verdict.where else ""
@@ -43,7 +43,7 @@ def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
         first, *others = fact_lines(verdict.changed[other], verdict.rows)
         more = f", and {len(others)} more" if others else ""
         yield f"  {other} differs too: {first}{more}"
-    yield from (f"  {note}" for note in verdict.renamed)
+    yield from (f"  {note}" for note in _notes(verdict))
     if section != NUMBERS:
         yield f"  numbers {'differ too' if NUMBERS in verdict.changed else _agree(verdict)}:"
         yield from _most((f"    {line}" for line in number_lines(verdict)), MOST_FACTS, "    ")
@@ -55,13 +55,20 @@ def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
 
 def accepted_lines(verdict: TrainingVerdict, sections: Sequence[str]) -> Iterator[str]:
     """All that differs in sections that are about to be accepted, and whether the numbers differ that are not."""
-    yield from verdict.renamed
+    yield from _notes(verdict)
     for section in sections:
         yield f"{section}:"
         yield from _block(verdict, section, None)
     if sections and NUMBERS not in sections and NUMBERS in verdict.changed:
         yield "numbers differ too, and are not accepted:"
         yield from (f"  {line}" for line in number_lines(verdict))
+
+
+def _notes(verdict: TrainingVerdict) -> Iterator[str]:
+    """What differs and does not count."""
+    yield from verdict.renamed
+    if ignored := verdict.ignored:
+        yield f"ignored, though {'it differs' if len(ignored) == 1 else 'they differ'}: {few(ignored, MOST_FACTS)}"
 
 
 def _block(verdict: TrainingVerdict, section: str, most: int | None) -> Iterator[str]:

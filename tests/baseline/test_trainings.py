@@ -425,3 +425,29 @@ def test_a_baseline_whose_training_is_gone_is_named(tmp_path: Path) -> None:
     trainings.write(tmp_path / "small.txt", stored(), "small")
     (tmp_path / "notes.txt").write_text("somebody else's")
     assert list(trainings.left_over(tmp_path, [TRAINING])) == [tmp_path / "old.txt"]
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "rows", "loss", "differs"),
+    [
+        ({}, 61, [0.7, 0.6, 0.5], ["data"]),
+        ({"data.*.rows": 0.02}, 61, [0.7, 0.6, 0.5], []),
+        ({"data.*.rows": 0.01}, 61, [0.7, 0.6, 0.5], ["data"]),
+        ({"data.train.rows": 0.0, "data.*": 1.0}, 61, [0.7, 0.6, 0.5], ["data"]),
+        ({"numbers.loss": 0.02}, 60, [0.7, 0.6, 0.51], []),
+        ({"numbers.loss": 0.01}, 60, [0.7, 0.6, 0.51], ["numbers"]),
+        ({"numbers.loss": 9.0}, 60, [0.7, 0.6], ["numbers"]),
+    ],
+)
+def test_what_is_tolerated(tolerance: dict[str, float], rows: int, loss: list[float], differs: list[str]) -> None:
+    now = replace(changed(0, rows=rows), numbers={"loss": loss, "metric.f1.f1": [0.8]})
+    assert list(verdict("small", stored(), now, MACHINE, tolerance=tolerance).changed) == differs
+
+
+def test_what_is_ignored_is_listed_where_it_differs() -> None:
+    now = replace(changed(0, rows=52), numbers={"loss": [0.7, 0.6, 0.4], "metric.f1.f1": [0.8]})
+    found = verdict("small", stored(), now, MACHINE, ignore=["data.*.rows", "numbers.*", "update.*"])
+    assert (found.failed, found.ignored) == (False, ["data.train.rows", "numbers.loss"])
+    assert [*verdict_lines(found)][1:] == ["  ignored, though they differ: data.train.rows, numbers.loss"]
+    elsewhere = verdict("small", stored(), now, {**MACHINE, "device": "cuda"}, ignore=["data.*", "numbers.*"])
+    assert elsewhere.ignored == ["data.train.rows"], "numbers were not compared"
