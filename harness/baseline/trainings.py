@@ -408,6 +408,8 @@ def _numbers(
         elif apart[0] > 0 if exact else (apart[0] > largest or apart[1] > mean):
             changed.append(Changed(f"{NUMBERS}.{key}", values, given))
     lane = "bit for bit, on the machine of the recording" if exact else "within the noise of the recordings"
+    if any(_tolerated(f"{NUMBERS}.{key}", tolerance) is not None for key in stored.numbers):
+        lane += ", and within the tolerance of pyproject.toml where it names one"
     return changed, f"numbers were compared {lane}"
 
 
@@ -534,7 +536,7 @@ def accept(
         raise CannotTry(f"not accepted: {said(found.findings[0])}; a baseline never blesses an error")
     to_take = [each for each in sections() if each in wanted or (ALL in wanted and each in found.changed)]
     _check_can_be_taken(found, to_take)
-    show(found, to_take)
+    show(verdict(training.name, stored, now), to_take)  # what is ignored or tolerated is taken with its section, too
     paired = pairs(stored.facts, now.facts)
     accepted = [each for each in to_take if each != NUMBERS]
     _take(stored, paired.as_before(now), accepted)

@@ -211,7 +211,7 @@ def accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setattr(trainings, "fingerprint", lambda: MACHINE)
 
-    def accept(after: Description, *sections: str) -> tuple[list[str], list[str], StoredTraining]:
+    def accept(after: Description, *sections: str, **settings: Any) -> tuple[list[str], list[str], StoredTraining]:
         path, shown = tmp_path / "churn.txt", list[str]()
         trainings.write(path, stored(BEFORE), "churn")
         monkeypatch.setattr(trainings, "described", lambda *_, **__: after)
@@ -220,7 +220,7 @@ def accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             assert trainings.read(path, "churn").numbers == BEFORE.numbers, "shown before it is taken"
             shown.extend(accepted_lines(found, taken))
 
-        training = Training("churn", ["train.py"])
+        training = Training("churn", ["train.py"], **settings)
         taken = trainings.accept(training, tmp_path, path, sections, "why", show=show)
         return shown, taken, trainings.read(path, "churn")
 
@@ -242,6 +242,14 @@ def test_changed_numbers_are_shown_before_they_are_accepted(accepted: Any) -> No
     assert now.facts["saved.1.weights_of"] == ["Churn"]
     assert now.says["evaluation.Churn.calls"] == "Churn called 6 times"
     assert not verdict("churn", now, after, MACHINE).renamed
+
+
+def test_numbers_that_are_tolerated_are_shown_before_they_are_taken_with_others(accepted: Any) -> None:
+    shown, taken, now = accepted(
+        run(*model("Sequential"), *optimizer("AdamW"), loss=0.84), ALL, tolerance={"numbers.loss": 0.5}
+    )
+    assert (taken, now.numbers["loss"][0]) == (["numbers"], 0.84)
+    assert "  loss differs from update 1 on: 0.7 -> 0.84 (+20%)" in shown
 
 
 def test_names_alone_are_accepted_with_all(accepted: Any) -> None:

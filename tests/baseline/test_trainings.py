@@ -441,7 +441,9 @@ def test_a_baseline_whose_training_is_gone_is_named(tmp_path: Path) -> None:
 )
 def test_what_is_tolerated(tolerance: dict[str, float], rows: int, loss: list[float], differs: list[str]) -> None:
     now = replace(changed(0, rows=rows), numbers={"loss": loss, "metric.f1.f1": [0.8]})
-    assert list(verdict("small", stored(), now, MACHINE, tolerance=tolerance).changed) == differs
+    found = verdict("small", stored(), now, MACHINE, tolerance=tolerance)
+    assert list(found.changed) == differs
+    assert ("within the tolerance of pyproject.toml" in found.lane) == ("numbers.loss" in tolerance)
 
 
 def test_what_is_ignored_is_listed_where_it_differs() -> None:
