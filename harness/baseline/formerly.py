@@ -111,7 +111,7 @@ def fact_today(key: str, value: object) -> object:
 
 
 LATER = ("data.columns_bits", "model.shapes", "model.names", "optimizer.shapes")
-"""Section and last part of facts that baselines did not keep until 0.4."""
+"""Section and last part of facts that baselines of 0.4.0 do not have."""
 
 
 def not_kept(stored: Mapping[str, object], key: str) -> bool:

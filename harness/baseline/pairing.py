@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.describe.description import ORDER, Description
-from harness.describe.lines import NAMES, SHAPES
+from harness.describe.lines import NAMES, SHAPES, pattern, patterns
 
 MODEL, OPTIMIZER, LOADER = "model", "optimizer", "loader"
 
@@ -100,7 +100,9 @@ class Pairs:
         loop, parts = _loop_and_parts(key)
         for kind in KIND_OF_SECTION.get(parts[0], ()) if len(parts) > 1 else ():
             names = self.names.get((loop, kind), {})
-            now = parts[1] if parts[0] != "loaded" else NUMBER.sub("", parts[1])
+            now = parts[1]
+            if now not in names and parts[0] == "loaded":  # the second place at which a state is loaded into it
+                now = NUMBER.sub("", now)
             if now in names:
                 parts[1] = names[now] + parts[1][len(now) :]
                 break
@@ -125,8 +127,10 @@ class Pairs:
                 for each in self.pairs
                 if (each.kind, each.loop, each.was) == (MODEL, loop, own) and each.tensors
             ]
-        called = [_tensor(each, found) for each in value]
-        return called if parts[-1] == NAMES and parts[0] == MODEL else sorted(called)
+        called = _together(found)
+        if parts[0] == MODEL and parts[-1] == NAMES:
+            return [called.get(each, each) for each in value]
+        return _called(value, called) if called else value
 
     def number(self, key: str) -> str:
         """The key of a number, with the baseline's name of its optimizer."""
@@ -256,23 +260,36 @@ def _tensors(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
     return dict(zip(theirs, ours, strict=True))
 
 
-def _tensor(name: str, called: Sequence[Mapping[str, str]]) -> str:
-    """A tensor's name, or pattern, in the baseline; its own where models do not agree on one."""
-    found = {one for tensors in called if (one := _by_pattern(name, tensors)) is not None}
-    return found.pop() if len(found) == 1 else name
+def _together(of_models: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The tensors of several models, but for those of one name that they call otherwise."""
+    found: dict[str, str] = {}
+    for now in dict.fromkeys(each for tensors in of_models for each in tensors):
+        called = {tensors[now] for tensors in of_models if now in tensors}
+        found[now] = called.pop() if len(called) == 1 else now
+    return found
+
+
+def _called(value: Iterable[str], tensors: Mapping[str, str]) -> list[str]:
+    """A list of tensors, or of their patterns, as the baseline would have it."""
+    found: set[str] = set()
+    for each in value:
+        if each in tensors:
+            found.add(tensors[each])
+        elif "*" in each:
+            found |= {was for now, was in tensors.items() if pattern(now) == each} or {each}
+        else:
+            found.add(_by_pattern(each, tensors) or each)
+    return patterns(found)
 
 
 def _by_pattern(name: str, tensors: Mapping[str, str]) -> str | None:
-    if name in tensors:
-        return tensors[name]
-    for now, was in tensors.items():
-        # A list of a few names has them whole, though the model has many: layer.3.weight of layer.*.weight.
-        if "*" in now and now.count("*") == was.count("*"):
-            found = re.fullmatch(re.escape(now).replace(r"\*", r"(\d+)"), name)
-            if found:
-                numbers = iter(found.groups())
-                return re.sub(r"\*", lambda _: next(numbers), was)  # noqa: B023 (it is called here)
-    return None
+    """A tensor of a model whose names are kept as patterns: layer.3.weight of layer.*.weight."""
+    now = pattern(name)
+    was = tensors.get(now)
+    if was is None or was.count("*") != now.count("*"):
+        return None
+    numbers = iter(one for one, other in zip(name.split("."), now.split("."), strict=True) if other == "*")
+    return ".".join(next(numbers) if part == "*" else part for part in was.split("."))
 
 
 def _saved(last: str, value: list[str], models: Mapping[str, str], classes: Mapping[str, str]) -> list[str]:

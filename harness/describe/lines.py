@@ -33,8 +33,8 @@ SHAPES, NAMES = "shapes", "names"
 MOST_SHAPES = 12
 """Shapes of tensors that are kept as they are; of more a digest."""
 
-MOST_PATTERNS = 64
-"""Names of a model's tensors that are kept in their order."""
+MOST_IN_ORDER = 64
+"""Names of a model's tensors that are kept in their order, or their patterns."""
 
 
 class Section(Listener):
@@ -102,6 +102,6 @@ def shapes(tensors: Iterable[torch.Tensor]) -> str:
 def in_order(names: Iterable[str]) -> list[str] | None:
     """Names of tensors in their order, or their patterns, as :func:`patterns` has them; None where these are many."""
     names = list(names)
-    if len(names) > MOST_NAMES:
+    if len(names) > MOST_IN_ORDER:
         names = list(dict.fromkeys(map(pattern, names)))
-    return names if len(names) <= MOST_PATTERNS else None
+    return names if len(names) <= MOST_IN_ORDER else None

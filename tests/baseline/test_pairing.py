@@ -13,6 +13,7 @@ from harness.baseline import trainings
 from harness.baseline.pairing import pairs
 from harness.baseline.trainings import ALL, StoredTraining, TrainingVerdict, says_of, verdict
 from harness.describe.description import Description, Line
+from harness.describe.lines import patterns
 from harness.report.trainings import accepted_lines, verdict_lines
 from harness.settings import Training
 
@@ -110,6 +111,18 @@ def test_a_layer_of_many_is_known_by_its_pattern() -> None:
     assert [(each.key, each.now) for each in found.changed["model"]] == [
         ("model.Net.frozen", ["layer.4.bias", "layer.4.weight"])
     ]
+
+
+def test_the_layers_of_a_sequence_get_names() -> None:
+    """Lists of many are patterns in the baseline, which the new names have not."""
+    places = [f"{place}.{each}" for place in range(8) for each in ("weight", "bias")]
+    called = [f"fc{place}.{each}" for place in range(8) for each in ("weight", "bias")]
+    before = run(*model("Net", "16 tensors, 00", places), *optimizer("SGD", tensors=patterns(places)))
+    after = run(*model("Net", "16 tensors, 00", called), *optimizer("SGD", tensors=patterns(called)))
+    for one, other in ((before, after), (after, before)):
+        found = compared(one, other)
+        assert not found.failed, found.changed
+    assert found.renamed == ["Net: tensor fc0.weight is now called 0.weight, and 15 more"]
 
 
 def test_tensors_in_another_order_with_the_same_names_are_themselves() -> None:
