@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import difflib
 import io
+import math
 import re
 import shlex
 import tokenize
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from harness.findings import Finding, lines_at
 
 CHECKS = ("select", "ignore")
 KEYS = (*CHECKS, "scripts", "reload", "training")
+OF_TRAINING = ("same-as", "vary", "ignore", "tolerance")
+"""What an entry of a training may have beside its name and its script."""
+
 COMMENT = re.compile(r"#\s*harness:\s*ignore\[([^\]]*)\]")
 
 
@@ -83,6 +87,10 @@ class Training:
     """The ways to start it in which it is the same training."""
     vary: bool = False
     """Whether the relations of ``harness vary`` have to hold for it."""
+    ignore: Sequence[str] = ()
+    """Patterns of the facts and numbers that are not compared."""
+    tolerance: Mapping[str, float] = field(default_factory=dict)
+    """Pattern of facts and numbers to how far apart they may be, as a share of the larger."""
 
 
 @dataclass(frozen=True)
@@ -163,10 +171,10 @@ def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
         raise CannotTry(f"{file}: write [[tool.harness.training]] with two brackets: there may be several")
     found: dict[str, Training] = {}
     for entry in entries:
-        if not isinstance(entry, dict) or {*entry} - {"same-as", "vary"} != {"name", "script"}:
+        if not isinstance(entry, dict) or {*entry} - {*OF_TRAINING} != {"name", "script"}:
             raise CannotTry(
-                f"{file}: an entry of [[tool.harness.training]] has a name and a script, and may have same-as and vary"
-                f"; found {entry!r}"
+                f"{file}: an entry of [[tool.harness.training]] has a name and a script, and may have "
+                f"{', '.join(OF_TRAINING)}; found {entry!r}"
             )
         name, script = entry["name"], entry["script"]
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or name in found:
@@ -183,8 +191,32 @@ def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
         if not isinstance(vary, bool):
             raise CannotTry(f"{file}: vary of training {name} is true or false; found {vary!r}")
         command = _command(file, script, f"training {name}")
-        found[name] = Training(name, command, [_way(file, each, name) for each in ways], vary)
+        found[name] = Training(
+            name,
+            command,
+            [_way(file, each, name) for each in ways],
+            vary,
+            _ignored(file, name, entry.get("ignore", [])),
+            _tolerated(file, name, entry.get("tolerance", {})),
+        )
     return file.parent, list(found.values())
+
+
+def _ignored(file: Path, name: str, ignore: object) -> list[str]:
+    if not isinstance(ignore, list) or not all(isinstance(each, str) and each for each in ignore):
+        raise CannotTry(f"{file}: ignore of training {name} is a list of patterns of facts; found {ignore!r}")
+    return ignore
+
+
+def _tolerated(file: Path, name: str, tolerance: object) -> dict[str, float]:
+    if not isinstance(tolerance, dict):
+        raise CannotTry(f"{file}: tolerance of training {name} is a table of patterns of facts; found {tolerance!r}")
+    for pattern, share in tolerance.items():
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < math.inf:
+            raise CannotTry(
+                f"{file}: tolerance of training {name} for {pattern!r} is a number from 0 on; found {share!r}"
+            )
+    return {pattern: float(share) for pattern, share in tolerance.items()}
 
 
 def _way(file: Path, line: str, name: str) -> Way:

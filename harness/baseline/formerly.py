@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 SIMPLE = {
     "# of # targets": "share:hits",
@@ -108,3 +108,19 @@ def fact_today(key: str, value: object) -> object:
     """A fact of a baseline as it is kept today."""
     reported = ".reported." in key and key.endswith(".by_bits")
     return FORMULAS.get(value, value) if reported and isinstance(value, str) else value
+
+
+LATER = ("data.columns_bits", "model.shapes", "model.names", "optimizer.shapes")
+"""Section and last part of facts that baselines of 0.4.0 do not have."""
+
+
+def not_kept(stored: Mapping[str, object], key: str) -> bool:
+    """Whether a baseline lacks a fact only because it was recorded before facts of its kind were kept."""
+    kind = _kind(key)
+    return kind in LATER and not any(_kind(each) == kind for each in stored)
+
+
+def _kind(key: str) -> str:
+    parts = key.split(".")
+    section = parts[1] if parts[0].startswith("loop") and len(parts) > 2 else parts[0]
+    return f"{section}.{parts[-1]}" if ".group_" not in key else ""

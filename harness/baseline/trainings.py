@@ -6,14 +6,17 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
-from harness.baseline.formerly import fact_today
+from harness.baseline.formerly import fact_today, not_kept
+from harness.baseline.pairing import MODEL, Pairs, pairs
+from harness.baseline.rows import sentences
 from harness.describe.description import ORDER, Description
 from harness.describe.lines import BITS
 from harness.errors import CannotTry
@@ -29,6 +32,9 @@ OTHERWISE = {"PYTHONHASHSEED": "4711", "OMP_NUM_THREADS": "1"}
 
 ALL = "all"
 """Word in the place of the sections that are accepted: all that differ."""
+
+NAMES = "names"
+"""What is accepted where classes are called otherwise and nothing else differs."""
 
 NUMBERS, NOISE = "numbers", "noise"
 """The sections behind those of the behaviour: what was measured, and how far apart runs of one script measure it."""
@@ -91,13 +97,21 @@ class TrainingVerdict:
     changed: dict[str, list[Changed]] = field(default_factory=dict)
     """Section to what changed in it, in causal order."""
     says: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Section to the lines of the page that changed, as they were and as they are."""
+    """Section to the lines of the page that changed, as they were and as they are, each with newlines between them."""
     where: dict[str, str] = field(default_factory=dict)
     """Section to the user's line."""
     lane: str = ""
     """How numbers were compared, or why not."""
     findings: list[Finding] = field(default_factory=list)
     """Errors that the checks found in the run."""
+    renamed: list[str] = field(default_factory=list)
+    """What is called otherwise and is the same: no difference."""
+    ignored: list[str] = field(default_factory=list)
+    """Facts and numbers that differ, and that pyproject.toml ignores."""
+    first_loss: tuple[float, float] | None = None
+    """The loss of the first update, as it was and as it is."""
+    rows: dict[str, str] = field(default_factory=dict)
+    """What is otherwise with rows, where digests of them have changed: the start of the facts' keys to a sentence."""
     facts: int = 0
     """How many facts the run had."""
     numbers_compared: bool = False
@@ -216,8 +230,8 @@ def _differ(one: Description, other: Description) -> bool:
     return any(_apart(values, [other.numbers.get(key, [])])[0] > BEHAVIOUR_RTOL for key, values in one.numbers.items())
 
 
-def compare(training: Training, folder: Path, stored: StoredTraining) -> TrainingVerdict:
-    """Run a training, and compare it with its baseline.
+def compare(training: Training, folder: Path, stored: StoredTraining, observed: Path | None = None) -> TrainingVerdict:
+    """Run a training, and compare it with its baseline. What it did is written to ``observed``, as a baseline is.
 
     Raises:
         CannotTry: as :func:`described`; or the baseline is of another command.
@@ -228,44 +242,105 @@ def compare(training: Training, folder: Path, stored: StoredTraining) -> Trainin
             f"the baseline of training {training.name} is of {stored.command!r}, and pyproject.toml says {command!r}; "
             f"record it anew with harness baseline record {training.name}"
         )
-    return verdict(training.name, stored, described(training, folder))
+    now = described(training, folder)
+    if observed is not None:
+        write(observed, _observed(stored, now, folder), training.name)
+    return verdict(training.name, stored, now, ignore=training.ignore, tolerance=training.tolerance)
+
+
+def _observed(stored: StoredTraining, now: Description, folder: Path) -> StoredTraining:
+    """What a run did as the baseline would have it, so that only what differs does so in the two files."""
+    varying = {key for key, value in stored.facts.items() if value == VARIES}
+    facts = {key: VARIES if key in varying else value for key, value in now.facts.items()}
+    return replace(
+        stored,
+        commit=commit_of(folder),
+        fingerprint=fingerprint(),
+        facts=facts,
+        says=says_of(now),
+        numbers=dict(now.numbers),
+    )
 
 
 def verdict(
-    name: str, stored: StoredTraining, now: Description, machine: Mapping[str, Any] | None = None
+    name: str,
+    stored: StoredTraining,
+    now: Description,
+    machine: Mapping[str, Any] | None = None,
+    *,
+    ignore: Sequence[str] = (),
+    tolerance: Mapping[str, float] | None = None,
 ) -> TrainingVerdict:
-    """How a run compares with a baseline: its behaviour exactly, its numbers as far as the machine allows."""
+    """How a run compares with a baseline: its behaviour exactly, its numbers as far as the machine allows.
+
+    The numbers are compared where the behaviour differs, too: a change that is meant may hide another one in them.
+
+    ``ignore`` are patterns of facts and numbers that do not count, ``tolerance`` says of patterns how far apart they
+    may be, as a share of the larger; of several that match the first counts.
+    """
     machine = machine or fingerprint()
+    paired = pairs(stored.facts, now.facts)
+    now = paired.as_before(now)
     facts, same = now.facts, is_same_machine(stored, machine)
-    found = TrainingVerdict(name, findings=errors_of(now.findings), facts=len(facts))
+    found = TrainingVerdict(name, findings=errors_of(now.findings), renamed=paired.notes, facts=len(facts))
+
+    def alike(key: str) -> bool:
+        rtol = _tolerated(key, tolerance or {})
+        return _alike(
+            key, stored.facts[key], facts[key], BEHAVIOUR_RTOL if rtol is None else rtol, whole=rtol is not None
+        )
+
     changed = [
-        Changed(key, stored.facts.get(key), facts.get(key))
-        for key in {**stored.facts, **facts}
-        if stored.facts.get(key) != VARIES
-        and (same or not key.endswith(BITS))
-        and (key not in stored.facts or key not in facts or not _alike(key, stored.facts[key], facts[key]))
+        *_classes(paired),
+        *(
+            Changed(key, stored.facts.get(key), facts.get(key))
+            for key in {**stored.facts, **facts}
+            if stored.facts.get(key) != VARIES
+            and (same or not key.endswith(BITS))
+            and not not_kept(stored.facts, key)
+            and not (key in stored.facts and key in facts and alike(key))
+        ),
     ]
+    device, here = stored.fingerprint.get("device"), machine.get("device")
+    numbers: list[Changed] = []
+    found.numbers_compared = device == here
+    found.lane = f"numbers were not compared: they were recorded on {device}, and this run used {here}"
+    if found.numbers_compared:
+        numbers, found.lane = _numbers(stored, now, same, tolerance or {})
+    found.ignored = [each.key for each in (*changed, *numbers) if _matches(each.key, ignore)]
+    changed = [each for each in changed if each.key not in found.ignored]
     says = says_of(now)
     for section in sections():
         if of_it := [each for each in changed if each.section == section]:
             found.changed[section] = of_it
             was = [stored.says[each.key] for each in of_it if each.key in stored.says]
             is_now = [says[each.key] for each in of_it if each.key in says]
-            found.says[section] = "; ".join(dict.fromkeys(was)), "; ".join(dict.fromkeys(is_now))
+            found.says[section] = "\n".join(dict.fromkeys(was)), "\n".join(dict.fromkeys(is_now))
             places = [line.where for line in now.lines if line.where and any(e.key in line.facts for e in of_it)]
             found.where |= {section: places[0]} if places else {}
-    if found.changed:
-        found.lane = "numbers were not compared, because the behaviour changed"
-        return found
-    device, here = stored.fingerprint.get("device"), machine.get("device")
-    if device != here:
-        found.lane = f"numbers were not compared: they were recorded on {device}, and this run used {here}"
-        return found
-    found.numbers_compared = True
-    numbers, found.lane = _numbers(stored, now, same)
-    if numbers:
+    found.rows = sentences([each.key for each in changed], stored.facts, facts)
+    losses = stored.numbers.get("loss"), now.numbers.get("loss")
+    found.first_loss = (losses[0][0], losses[1][0]) if losses[0] and losses[1] else None
+    if numbers := [each for each in numbers if each.key not in found.ignored]:
         found.changed[NUMBERS] = numbers
     return found
+
+
+def _matches(key: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(key, pattern) for pattern in patterns)
+
+
+def _tolerated(key: str, tolerance: Mapping[str, float]) -> float | None:
+    """How far apart a fact or number may be, as a share; None where nobody says."""
+    return next((share for pattern, share in tolerance.items() if fnmatchcase(key, pattern)), None)
+
+
+def _classes(paired: Pairs) -> Iterator[Changed]:
+    """Classes that are others and count: of a model of other shapes, or of an optimizer."""
+    for each in paired.counting:
+        section = "model" if each.kind == MODEL else "optimizer"
+        loop = f"{each.loop}." if each.loop else ""
+        yield Changed(f"{loop}{section}.{each.was}.class", each.was, each.now)
 
 
 def said(finding: Finding) -> str:
@@ -278,20 +353,20 @@ def says_of(run: Description) -> dict[str, str]:
     return {key: line.text for line in run.lines if line.text for key in line.facts}
 
 
-def _alike(key: str, one: Any, other: Any) -> bool:
-    """Whether two values of a fact are the same; real numbers may differ by rounding."""
+def _alike(key: str, one: Any, other: Any, rtol: float = BEHAVIOUR_RTOL, *, whole: bool = False) -> bool:
+    """Whether two values of a fact are the same; real numbers, or with ``whole`` all, may differ by ``rtol``."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(key, one[each], other[each]) for each in one)
+        return one.keys() == other.keys() and all(
+            _alike(key, one[each], other[each], rtol, whole=whole) for each in one
+        )
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(_alike(key, *pair) for pair in zip(one, other, strict=True))
-    if isinstance(one, float) or isinstance(other, float):
-        if isinstance(one, bool) or isinstance(other, bool) or None in (one, other) or str in (type(one), type(other)):
-            return bool(one == other)
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(_alike(key, *pair, rtol, whole=whole) for pair in pairs)
+    kinds = {type(one), type(other)}
+    if kinds <= {int, float} and (whole or float in kinds):
         # The mean of inputs is near 0 where they are normalised, and then rounding is all of it.
         least = BEHAVIOUR_RTOL if key.endswith(".mean") else 0.0
-        return math.isclose(one, other, rel_tol=BEHAVIOUR_RTOL, abs_tol=least) or (
-            math.isnan(one) and math.isnan(other)
-        )
+        return math.isclose(one, other, rel_tol=rtol, abs_tol=least) or (math.isnan(one) and math.isnan(other))
     return bool(one == other)
 
 
@@ -314,7 +389,9 @@ def is_same_machine(stored: StoredTraining, machine: Mapping[str, Any]) -> bool:
     return all(stored.fingerprint.get(each) == machine.get(each) for each in SAME_MACHINE)
 
 
-def _numbers(stored: StoredTraining, now: Description, same: bool) -> tuple[list[Changed], str]:
+def _numbers(
+    stored: StoredTraining, now: Description, same: bool, tolerance: Mapping[str, float]
+) -> tuple[list[Changed], str]:
     """The numbers that are too far away, on the same machine or another, and how they were compared."""
     changed = []
     exact = same and not any(each[0] for each in stored.noise.values())
@@ -325,9 +402,14 @@ def _numbers(stored: StoredTraining, now: Description, same: bool) -> tuple[list
             continue
         largest, mean = (MARGIN * max(each, LEAST_NOISE) for each in stored.noise.get(key, [0.0, 0.0]))
         apart = _apart(values, [given])
-        if apart[0] > 0 if exact else (apart[0] > largest or apart[1] > mean):
+        if (tolerated := _tolerated(f"{NUMBERS}.{key}", tolerance)) is not None:
+            if apart[0] > tolerated:
+                changed.append(Changed(f"{NUMBERS}.{key}", values, given))
+        elif apart[0] > 0 if exact else (apart[0] > largest or apart[1] > mean):
             changed.append(Changed(f"{NUMBERS}.{key}", values, given))
     lane = "bit for bit, on the machine of the recording" if exact else "within the noise of the recordings"
+    if any(_tolerated(f"{NUMBERS}.{key}", tolerance) is not None for key in stored.numbers):
+        lane += ", and within the tolerance of pyproject.toml where it names one"
     return changed, f"numbers were compared {lane}"
 
 
@@ -432,10 +514,12 @@ def accept(
     wanted: Sequence[str],
     why: str,
     tell: Callable[[str], None] = no_progress,
+    show: Callable[[TrainingVerdict, Sequence[str]], None] = lambda found, taken: None,
 ) -> list[str]:
     """Run a training, and take what it does now in some sections, or in ALL that differ, as what it is to do.
 
-    The sections that were accepted come back.
+    ``show`` is given what differs and the sections that are about to be taken, before any of them is. The sections
+    that were accepted come back; NAMES where classes are called otherwise and nothing else differs.
 
     Raises:
         CannotTry: there is no such section; nothing in it has changed; a check finds an error; or this is CI, where
@@ -447,12 +531,23 @@ def accept(
         raise CannotTry("nothing is accepted where CI is set: accept it on your machine, and commit the file")
     stored = read(path, training.name)
     now = described(training, folder)
-    found = verdict(training.name, stored, now)
+    found = verdict(training.name, stored, now, ignore=training.ignore, tolerance=training.tolerance)
     if found.findings:
         raise CannotTry(f"not accepted: {said(found.findings[0])}; a baseline never blesses an error")
-    accepted = _taken(training, stored, now, found, wanted)
-    if ALL in wanted or NUMBERS in wanted:
-        accepted += _numbers_taken(training, folder, stored, now, tell, only_changed=ALL in wanted)
+    to_take = [each for each in sections() if each in wanted or (ALL in wanted and each in found.changed)]
+    _check_can_be_taken(found, to_take)
+    show(verdict(training.name, stored, now), to_take)  # what is ignored or tolerated is taken with its section, too
+    paired = pairs(stored.facts, now.facts)
+    accepted = [each for each in to_take if each != NUMBERS]
+    _take(stored, paired.as_before(now), accepted)
+    if {each.section for each in _classes(paired)} <= {*accepted}:
+        _call_as(stored, paired.turned())
+    if NUMBERS in to_take:
+        anew, _ = record(training, folder, now, tell)
+        stored.numbers, stored.noise, stored.fingerprint = anew.numbers, anew.noise, anew.fingerprint
+        accepted.append(NUMBERS)
+    if not accepted and ALL in wanted and found.renamed:
+        accepted = [NAMES]
     if not accepted:
         raise CannotTry(f"nothing differs from the baseline of training {training.name}")
     stored.commit = commit_of(folder)
@@ -463,16 +558,16 @@ def accept(
     return accepted
 
 
-def _taken(
-    training: Training, stored: StoredTraining, now: Description, found: TrainingVerdict, wanted: Sequence[str]
-) -> list[str]:
-    """Take what a run did in sections of its behaviour into a baseline; those that it was taken from."""
-    taken = []
-    for section in sections():
-        if section == NUMBERS or (section not in wanted and (ALL not in wanted or section not in found.changed)):
-            continue
-        if section not in found.changed:
-            raise CannotTry(f"nothing in {section} differs from the baseline of training {training.name}")
+def _check_can_be_taken(found: TrainingVerdict, to_take: Sequence[str]) -> None:
+    if same := [each for each in to_take if each != NUMBERS and each not in found.changed]:
+        raise CannotTry(f"nothing in {same[0]} differs from the baseline of training {found.name}")
+    if NUMBERS in to_take and (left := [each for each in found.changed if each not in (*to_take, NUMBERS)]):
+        raise CannotTry(f"the behaviour differs in {', '.join(left)}: accept that before the numbers")
+
+
+def _take(stored: StoredTraining, now: Description, taken: Sequence[str]) -> None:
+    """Take what a run did in sections of its behaviour into a baseline."""
+    for section in taken:
         facts = {key: value for key, value in stored.facts.items() if section_of(key) != section}
         varying = {key for key, value in stored.facts.items() if value == VARIES}
         stored.facts = facts | {
@@ -480,28 +575,14 @@ def _taken(
         }
         said_now = {key: text for key, text in says_of(now).items() if section_of(key) == section}
         stored.says = {key: text for key, text in stored.says.items() if section_of(key) != section} | said_now
-        taken.append(section)
-    return taken
 
 
-def _numbers_taken(
-    training: Training,
-    folder: Path,
-    stored: StoredTraining,
-    now: Description,
-    tell: Callable[[str], None],
-    *,
-    only_changed: bool,
-) -> list[str]:
-    """Take the numbers of a run, and their noise, into a baseline whose behaviour is the run's."""
-    left = verdict(training.name, stored, now).changed
-    if left and NUMBERS not in left:
-        raise CannotTry(f"the behaviour differs in {', '.join(left)}: accept that before the numbers")
-    if only_changed and NUMBERS not in left:
-        return []
-    anew, _ = record(training, folder, now, tell)
-    stored.numbers, stored.noise, stored.fingerprint = anew.numbers, anew.noise, anew.fingerprint
-    return [NUMBERS]
+def _call_as(stored: StoredTraining, paired: Pairs) -> None:
+    """Give models, optimizers, loaders and tensors of a baseline the names that they have in the run."""
+    stored.facts = {paired.key(key): paired.value(key, value) for key, value in stored.facts.items()}
+    stored.says = {paired.key(key): paired.in_text(text) for key, text in stored.says.items()}
+    stored.numbers = {paired.number(key): values for key, values in stored.numbers.items()}
+    stored.noise = {paired.number(key): values for key, values in stored.noise.items()}
 
 
 def commit_of(folder: Path) -> str | None:

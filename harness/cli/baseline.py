@@ -85,7 +85,9 @@ def _record_trainings(folder: Path, of_scripts: Sequence[Training], baselines: P
             say(f"  differ from run to run, and are not compared: {', '.join(varying[:6])}; is the script seeded?")
 
 
-def _compare_trainings(folder: Path, of_scripts: Sequence[Training], baselines: Path | None, out: Output) -> int:
+def _compare_trainings(
+    folder: Path, of_scripts: Sequence[Training], baselines: Path | None, out: Output, observed: Path | None
+) -> int:
     from harness import settings
     from harness.baseline import trainings
     from harness.report.trainings import verdict_lines
@@ -93,9 +95,12 @@ def _compare_trainings(folder: Path, of_scripts: Sequence[Training], baselines: 
     out.check()
     report = trainings.TrainingsReport()
     where = _of_trainings(folder, baselines)
+    if observed is not None and observed.resolve() == where.resolve():
+        raise click.UsageError("--observed is the folder of the baselines: they would be overwritten; give another.")
     for each in of_scripts:
         stored = trainings.read(trainings.path_of(where, each.name), each.name)
-        report.trainings.append(trainings.compare(each, folder, stored))
+        seen = None if observed is None else trainings.path_of(observed, each.name)
+        report.trainings.append(trainings.compare(each, folder, stored, seen))
         out.echo(verdict_lines(report.trainings[-1]))
     report.left_over = [str(path) for path in trainings.left_over(where, settings.trainings(folder)[1])]
     out.echo(f"{path} is of a training that pyproject.toml no longer names: delete it" for path in report.left_over)
@@ -171,6 +176,12 @@ def record(
 @click.option("--seeds", type=click.IntRange(min=1), metavar="K", help="Train K seeds that are new to the baseline.")
 @recipe_options
 @json_option("Also write the comparisons to this file.")
+@click.option(
+    "--observed",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Also write what each training did to FOLDER/NAME.txt.",
+)
 @baselines_option
 @interruptible
 def compare(
@@ -178,13 +189,14 @@ def compare(
     runs: tuple[Path, ...],
     seeds: int | None,
     json_file: Path | None,
+    observed: Path | None,
     baselines: Path | None,
     **options: Any,
 ) -> None:
     """Compare runs of one recipe (run.json, or its folder) with their baseline.
 
     Given names of [[tool.harness.training]], run those scripts and compare them with baselines/NAME.txt. Without RUNS,
-    do so for all of them.
+    do so for all of them. --observed FOLDER writes what they do in the form of these files: diff shows what differs.
 
     --seeds K trains K new runs to compare: the recipe's own seed and those after it, without the recorded ones. Given a
     candidate (candidates/NAME.json), compare it with the baseline that it would replace.
@@ -192,7 +204,9 @@ def compare(
     of_scripts = _trainings(runs, all_of_them=not runs and not seeds)
     if of_scripts:
         _check_nothing_to_train(options | {"seeds": seeds})
-        sys.exit(_compare_trainings(*of_scripts, baselines, Output(json_file)))
+        sys.exit(_compare_trainings(*of_scripts, baselines, Output(json_file), observed))
+    if observed is not None:
+        raise click.UsageError("--observed is for a [[tool.harness.training]]; the others have no file of facts.")
     if bool(runs) == bool(seeds):
         raise click.UsageError("give the runs to compare, or --seeds K to train new ones.")
     if runs:
@@ -297,17 +311,22 @@ def accept(name: str, sections: tuple[str, ...], reason: str, baselines: Path | 
     Both must have the same name, recipe and hardware class. The command reports other data, weights or versions.
 
     If NAME is a [[tool.harness.training]], run its script, and accept what it does now in each SECTION, or in all that
-    differ (all). The command refuses to do so where CI is set, and where a check finds an error. If the script has
-    changes that are not committed, the file says so: commit it with them.
+    differ (all). The command prints what differs in these sections, the numbers among them, before it accepts it. It
+    refuses to do so where CI is set, and where a check finds an error. If the script has changes that are not
+    committed, the file says so: commit it with them.
     """
     if of_scripts := _trainings((Path(name),)):
         from harness.baseline import trainings
+        from harness.report.trainings import accepted_lines
+
+        def show(found: trainings.TrainingVerdict, taken: Sequence[str]) -> None:
+            echo(accepted_lines(found, taken))
 
         folder, (training,) = of_scripts
         if not sections:
             raise click.UsageError(f"name the SECTION to accept: {', '.join(trainings.sections())}, or all.")
         path = trainings.path_of(_of_trainings(folder, baselines), name)
-        accepted = trainings.accept(training, folder, path, sections, reason, partial(say, err=True))
+        accepted = trainings.accept(training, folder, path, sections, reason, partial(say, err=True), show)
         say(f"accepted {', '.join(accepted)} of {path}: commit it with the change that it belongs to")
         return
     if sections:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+import numpy as np
 import torch
 import xxhash
 from torch.utils.data import DataLoader
@@ -48,6 +49,13 @@ MOST_INDICES = 1_000_000
 
 MOST_VALUES = 1_000_000
 """Numbers of the inputs of which the mean and the deviation are taken: the first ones tell the scale."""
+
+
+COLUMNS = f"columns{BITS}"
+"""Fact with a digest of the values of each column of the inputs, whatever the order of the rows."""
+
+MOST_COLUMNS = 32
+"""Columns of which there are digests: tables have them, and with more the fact is too long to be read."""
 
 
 ROLES = ("train", "evaluation", "read for something else")
@@ -311,6 +319,8 @@ class _Given:
     """All that has dimensions, and what is within lists."""
     scale: tuple[int, float, float] | None = None
     """Count, sum and sum of squares of the numbers of real inputs."""
+    columns: np.ndarray[Any, Any] | None = None
+    """A sum for each column of real inputs of two dimensions, which tells its values from others."""
     tokens: list[bytes] = field(default_factory=list)
     hidden: int = 0
 
@@ -343,6 +353,8 @@ class _RowsGiven:
     """What tells the rows of the calls without an update: a sum, in no order."""
     scales: dict[str, _Scale] = field(default_factory=dict)
     """Scales of real inputs, of the rows that were trained on and of the others."""
+    columns: dict[str, np.ndarray[Any, Any] | None] = field(default_factory=dict)
+    """The same with what tells the values of each column from others; None where calls do not have the same columns."""
     too_many: bool = False
 
 
@@ -429,6 +441,11 @@ class Rows(Section):
     def _keep(self, rows: _RowsGiven, kept: dict[bytes, int], call: _Given, when: str) -> None:
         if call.scale is not None:
             rows.scales.setdefault(when, _Scale()).add(*call.scale)
+        before = rows.columns.setdefault(when, call.columns)
+        if before is not call.columns:
+            rows.columns[when] = None
+            if before is not None and call.columns is not None and before.shape == call.columns.shape:
+                rows.columns[when] = before + call.columns
         for each in call.digests:
             if each in kept or len(kept) < MOST_ROWS:
                 kept[each] = kept.get(each, 0) + 1
@@ -449,6 +466,7 @@ class Rows(Section):
             first.shape[1] if first.dim() == 2 else None,
             tokens=[_bytes(each) for each in whole],
             hidden=0 if mask is None else int((mask == 0).sum()),
+            columns=_columns(first),
         )
         known = rows.scales.get("trained" if differentiable else "asked")
         if first.is_floating_point() and (known is None or known.values < MOST_VALUES):
@@ -481,6 +499,7 @@ class Rows(Section):
         if (scale := rows.scales.get("trained")) is not None:
             facts |= scale.facts()
             said += f", {scale}"
+        facts |= _column_facts(rows.columns.get("trained"))
         facts["arguments"] = sorted(rows.arguments)
         if rows.tokens is not None:
             facts |= {"digest": rows.tokens.hexdigest(), "hidden": rows.hidden}
@@ -496,9 +515,26 @@ class Rows(Section):
         facts[f"digest{BITS if rows.scales else ''}"] = f"{rows.asked:016x}"
         if (scale := rows.scales.get("asked")) is not None:
             facts |= scale.facts()
+        facts |= _column_facts(rows.columns.get("asked"))
         which = {0: "none of them", different: "all of them"}.get(shared, f"{shared:,} of them")
         said = f"{rows.name} was evaluated on {count(different, 'row')}; it was trained on {which}"
         return line("data", said, facts, rows.evaluated_where, of=f"{rows.name}.asked")
+
+
+def _columns(given: torch.Tensor) -> np.ndarray[Any, Any] | None:
+    """A sum for each column of a table of real numbers, which is the same in every order of the rows."""
+    if not given.is_floating_point() or given.dim() != 2 or given.shape[1] > MOST_COLUMNS:
+        return None
+    bits = (given.detach().float() + 0.0).numpy(force=True).copy().view(np.uint32).astype(np.uint64)  # -0.0 is 0.0
+    bits += np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # SplitMix64
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    sums: np.ndarray[Any, Any] = (bits ^ (bits >> np.uint64(31))).sum(0, dtype=np.uint64)
+    return sums
+
+
+def _column_facts(columns: np.ndarray[Any, Any] | None) -> dict[str, Any]:
+    return {} if columns is None else {COLUMNS: [f"{int(each) >> 32:08x}" for each in columns]}
 
 
 def _bytes(tokens: torch.Tensor) -> bytes:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import torch
+import xxhash
+
 from harness.describe.description import Line
 from harness.findings import few
 from harness.watch.bus import Listener
@@ -22,6 +25,16 @@ MOST_NAMES = 6
 
 MOST_SHOWN = 4
 """Names, updates or values of a list that a line shows."""
+
+
+SHAPES, NAMES = "shapes", "names"
+"""Facts by which a model or an optimizer is known again when its class or its tensors are called otherwise."""
+
+MOST_SHAPES = 12
+"""Shapes of tensors that are kept as they are; of more a digest."""
+
+MOST_IN_ORDER = 64
+"""Names of a model's tensors that are kept in their order, or their patterns."""
 
 
 class Section(Listener):
@@ -70,4 +83,25 @@ def patterns(names: Iterable[str]) -> list[str]:
     names = sorted(set(names))
     if len(names) <= MOST_NAMES:
         return names
-    return sorted({re.sub(r"(?<=[.])\d+(?=[.]|$)|^\d+(?=[.])", "*", name) for name in names})
+    return sorted(set(map(pattern, names)))
+
+
+def pattern(name: str) -> str:
+    """The name of a tensor without its numbers: "layer.*.weight"."""
+    return re.sub(r"(?<=[.])\d+(?=[.]|$)|^\d+(?=[.])", "*", name)
+
+
+def shapes(tensors: Iterable[torch.Tensor]) -> str:
+    """The shapes of tensors in their order: "16x8 16 2x16 2"; of many their number and a digest."""
+    each = ["x".join(map(str, tensor.shape)) or "scalar" for tensor in tensors]
+    if len(each) <= MOST_SHAPES:
+        return " ".join(each)
+    return f"{len(each)} tensors, {xxhash.xxh3_64_hexdigest(' '.join(each).encode())}"
+
+
+def in_order(names: Iterable[str]) -> list[str] | None:
+    """Names of tensors in their order, or their patterns, as :func:`patterns` has them; None where these are many."""
+    names = list(names)
+    if len(names) > MOST_IN_ORDER:
+        names = list(dict.fromkeys(map(pattern, names)))
+    return names if len(names) <= MOST_IN_ORDER else None

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from harness.describe.description import Line
-from harness.describe.lines import MOST_SHOWN, Section, line, listed, number, patterns
+from harness.describe.lines import MOST_SHOWN, NAMES, SHAPES, Section, in_order, line, listed, number, patterns, shapes
 from harness.findings import count
 from harness.torch_objects import checksum, held_by, is_distributed, real, share_parameters
 from harness.watch.bounded import Distinct
@@ -43,6 +43,8 @@ class _Model:
     """Patterns of the names of tensors without gradients."""
     trained: list[str]
     """Patterns of the names of tensors with gradients."""
+    known_by: dict[str, Any]
+    """Shapes and names of its tensors, in their order."""
     sums: dict[str, int] = field(default_factory=dict)
     """Checksum of the bits of each trainable tensor that has not changed yet."""
     adapters: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -145,6 +147,7 @@ class Models(Section):
             sorted({str(each.device.type) for _, each in named}),
             patterns(name for name, each in named if not each.requires_grad),
             patterns(trainable),
+            {SHAPES: shapes(each for _, each in named), NAMES: in_order(name for name, _ in named)},
             {name: _bits(each) for name, each in trainable.items()},
             checkpoint=self._checkpoint(model),
             adapters=_adapters(model),
@@ -228,7 +231,7 @@ class Models(Section):
                     how = f"is called alone, with parameters of {seen.shared_with}"
                     how = how if seen.shared_with else f"has the weights of {seen.copy_of} and was not trained"
                 said = f"{seen.name} {how}: {count(seen.parameters, 'parameter')}"
-                facts = {"parameters": seen.parameters, "modes": sorted(seen.asked)}
+                facts = {"parameters": seen.parameters, "modes": sorted(seen.asked), **seen.known_by}
                 yield line(
                     "model", f"{said}, in {' and '.join(sorted(seen.asked))} mode", facts, seen.where, of=seen.name
                 )
@@ -243,6 +246,7 @@ class Models(Section):
             "trainable": seen.trainable,
             "types": dict(sorted(seen.types.items())),
             "frozen": seen.frozen,
+            **seen.known_by,
         }
         said = (
             f"{seen.name}: {count(seen.parameters, 'parameter')} ({', '.join(seen.types)}, {', '.join(seen.devices)})"

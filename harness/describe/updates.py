@@ -14,7 +14,7 @@ import torch
 from torch.optim import Optimizer
 
 from harness.describe.description import Line
-from harness.describe.lines import FIRST, Section, line, listed, number, patterns, spread
+from harness.describe.lines import FIRST, SHAPES, Section, line, listed, number, patterns, shapes, spread
 from harness.describe.models import names_of
 from harness.findings import count
 from harness.torch_objects import held_by, is_dense, share_groups
@@ -52,6 +52,8 @@ class _Optimizer:
     name: str
     made: str | None
     groups: list[_GroupSettings]
+    shapes: str
+    """Those of its tensors, in their order."""
     in_none: list[str]
     """Patterns of trainable tensors of the models that were called, which no optimizer has."""
     where: str | None
@@ -229,6 +231,7 @@ class Optimizers(Section):
             self._names.of(len(self._seen), "the script's own" if own else type(optimizer).__name__),
             event.made,
             [_group(group, names) for group in optimizer.param_groups],
+            shapes(held_by(optimizer)),
             patterns(free),
             event.where,
             without_gradient={} if own else names,
@@ -258,7 +261,8 @@ class Optimizers(Section):
         facts = {f"group_{place}.{key}": value for place, group in numbered for key, value in group.items()}
         yield line("optimizer", said, facts, seen.made or seen.where, of=seen.name)
         text = f"trainable and in no optimizer: {listed(seen.in_none)}" if seen.in_none else ""
-        yield line("optimizer", text, {"in_none": seen.in_none}, seen.made or seen.where, of=seen.name)
+        facts = {"in_none": seen.in_none, SHAPES: seen.shapes}
+        yield line("optimizer", text, facts, seen.made or seen.where, of=seen.name)
 
     def _updates(self, seen: _Optimizer) -> Line:
         facts: dict[str, Any] = {

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from harness.baseline.rows import is_digest, of_what
 from harness.baseline.trainings import NUMBERS, first_update, said
-from harness.findings import shortened
+from harness.findings import few, shortened
 
 if TYPE_CHECKING:
     from harness.baseline.trainings import Changed, TrainingVerdict
@@ -18,41 +21,132 @@ MOST_FACTS = 8
 WIDTH = 160
 """Characters of a value that are shown."""
 
+OF_UPDATES = ("loss", "gradient_norm", "gradient_norm_before_clipping")
+"""Kinds of numbers of which there is one for each update; of others there is one for each evaluation."""
+
 
 def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
-    """The first section that differs, whole; of those behind it, which may follow from it, the first fact each."""
+    """The first section that differs, whole; of those behind it, which may follow from it, the first fact each; and
+    the numbers, whatever differs."""
     for each in verdict.findings:
         yield f"{verdict.name}: error: {said(each)}"
     if not verdict.changed:
         if not verdict.findings:
             yield f"{verdict.name}: does what its baseline says, in {verdict.facts} facts; {verdict.lane}"
+        yield from (f"  {note}" for note in _notes(verdict))
         return
     section, *behind = verdict.changed
     place = f" ({verdict.where[section]})" if section in verdict.where else ""
     yield f"{verdict.name}: {section} differ{'' if section == NUMBERS else 's'} from the baseline{place}"
-    was, now = verdict.says.get(section, ("", ""))
-    if was != now:
-        yield f"  was  {was or 'nothing'}"
-        yield f"  now  {now or 'nothing'}"
-    yield from section_lines(verdict.changed[section])
-    for other in behind:
-        of_it = verdict.changed[other]
-        more = f", and {len(of_it) - 1} more" if len(of_it) > 1 else ""
-        yield f"  {other} differ{'' if other == NUMBERS else 's'} too:{next(section_lines(of_it))[1:]}{more}"
+    yield from _block(verdict, section, MOST_FACTS)
+    for other in (each for each in behind if each != NUMBERS):
+        first, *others = fact_lines(verdict.changed[other], verdict.rows)
+        more = f", and {len(others)} more" if others else ""
+        yield f"  {other} differs too: {first}{more}"
+    yield from (f"  {note}" for note in _notes(verdict))
+    if section != NUMBERS:
+        yield f"  numbers {'differ too' if NUMBERS in verdict.changed else _agree(verdict)}:"
+        yield from _most((f"    {line}" for line in number_lines(verdict)), MOST_FACTS, "    ")
     yield f"  {verdict.lane}"
     yield f"  If it is meant: harness baseline accept {verdict.name} {section} --why TEXT"
     if behind:
         yield f"  If all of it is: harness baseline accept {verdict.name} all --why TEXT"
 
 
-def section_lines(changed: list[Changed]) -> Iterator[str]:
-    """What was, and what is, fact by fact."""
-    for each in changed[:MOST_FACTS]:
-        update = first_update(each) if each.section == NUMBERS else None
-        at = f" (from number {update} on)" if update else ""
-        yield f"  {each.key}{at}: {_value(each.was)} -> {_value(each.now)}"
-    if len(changed) > MOST_FACTS:
-        yield f"  and {len(changed) - MOST_FACTS} more"
+def accepted_lines(verdict: TrainingVerdict, sections: Sequence[str]) -> Iterator[str]:
+    """All that differs in sections that are about to be accepted, and whether the numbers differ that are not."""
+    yield from _notes(verdict)
+    for section in sections:
+        yield f"{section}:"
+        yield from _block(verdict, section, None)
+    if sections and NUMBERS not in sections and NUMBERS in verdict.changed:
+        yield "numbers differ too, and are not accepted:"
+        yield from (f"  {line}" for line in number_lines(verdict))
+
+
+def _notes(verdict: TrainingVerdict) -> Iterator[str]:
+    """What differs and does not count."""
+    yield from verdict.renamed
+    if ignored := verdict.ignored:
+        yield f"ignored, though {'it differs' if len(ignored) == 1 else 'they differ'}: {few(ignored, MOST_FACTS)}"
+
+
+def _block(verdict: TrainingVerdict, section: str, most: int | None) -> Iterator[str]:
+    if section == NUMBERS:
+        yield from _most((f"  {line}" for line in number_lines(verdict)), most, "  ")
+        return
+    was, now = (text.split("\n") for text in verdict.says.get(section, ("", "")))
+    for one, other in zip_longest(*_apart(was, now), fillvalue=""):
+        yield f"  was  {one or 'nothing'}"
+        yield f"  now  {other or 'nothing'}"
+    yield from _most((f"  {line}" for line in fact_lines(verdict.changed.get(section, []), verdict.rows)), most, "  ")
+
+
+def _apart(was: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Lines of the page that are not the same before and after."""
+    return [each for each in was if each and each not in now], [each for each in now if each and each not in was]
+
+
+def _agree(verdict: TrainingVerdict) -> str:
+    return "are as they were" if verdict.numbers_compared else "were not compared"
+
+
+def fact_lines(changed: Sequence[Changed], rows: Mapping[str, str]) -> Iterator[str]:
+    """What was, and what is, fact by fact; what digests of rows say comes first, in words."""
+    for of in dict.fromkeys(of_what(each.key) for each in changed if is_digest(each.key)):
+        if of in rows:
+            yield f"{of}: {rows[of]}"
+    for each in changed:
+        if not is_digest(each.key):
+            yield f"{each.key}: {_values(each.was, each.now)}"
+
+
+def number_lines(verdict: TrainingVerdict) -> Iterator[str]:
+    """The first loss as it was and as it is, and where each number that differs begins to."""
+    if verdict.first_loss is not None:
+        yield f"first loss: {_values(*verdict.first_loss)}{_relative(*verdict.first_loss)}"
+    yield from map(_parts, verdict.changed.get(NUMBERS, []))
+
+
+def _most(lines: Iterable[str], most: int | None, indent: str) -> Iterator[str]:
+    """The first lines, and how many more there are."""
+    lines = list(lines)
+    yield from lines[:most]
+    if most is not None and len(lines) > most:
+        yield f"{indent}and {len(lines) - most} more"
+
+
+def _parts(changed: Changed) -> str:
+    key, place = changed.key.removeprefix(f"{NUMBERS}."), first_update(changed)
+    if place is None:
+        return f"{key}: {_amount(changed.was)} -> {_amount(changed.now)}"
+    was, now = changed.was[place - 1], changed.now[place - 1]
+    at = f"from {'update' if key.partition('.')[0] in OF_UPDATES else 'value'} {place} on"
+    if key == "loss" and place == len(changed.was) == len(changed.now):
+        at = "in the last update"  # its loss is kept behind those of the first updates
+    return f"{key} differs {at}: {_values(was, now)}{_relative(was, now)}"
+
+
+def _amount(values: Any) -> str:
+    if not isinstance(values, list):
+        return _value(values)
+    return _value(values[0]) if len(values) == 1 else f"{len(values)} numbers"
+
+
+def _relative(was: float, now: float) -> str:
+    """The change as a share of what was, with its sign."""
+    if was == now:
+        return " (the same)"
+    share = (now - was) / abs(was) if was else math.nan
+    return f" ({100 * share:+.3g}%)" if math.isfinite(share) else ""
+
+
+def _values(was: Any, now: Any) -> str:
+    """Two values; real numbers with six digits, or all of them where they are the same by that."""
+    if isinstance(was, float) and isinstance(now, float):
+        one, other = f"{was:.6g}", f"{now:.6g}"
+        return f"{one} -> {other}" if one != other or was == now else f"{was!r} -> {now!r}"
+    return f"{_value(was)} -> {_value(now)}"
 
 
 def _value(value: Any) -> str:

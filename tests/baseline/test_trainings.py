@@ -113,8 +113,8 @@ def test_the_first_section_that_differs_is_shown_and_the_others_are_named() -> N
     assert "data.train.rows: 60 -> 52" in said
     assert "update differs too: update.SGD.steps: 8 -> 7\n" in said
     assert "If all of it is: harness baseline accept small all --why TEXT" in said
-    assert "numbers were not compared" in said
-    assert not found.numbers_compared
+    assert "  numbers are as they were:\n    first loss: 0.7 -> 0.7 (the same)\n" in said
+    assert found.numbers_compared
     assert "harness baseline accept small data --why TEXT" in said
 
 
@@ -196,7 +196,48 @@ def test_the_first_number_that_differs_is_named() -> None:
     found = verdict("small", stored(), run(numbers={"loss": [0.7, 0.65, 0.5], "metric.f1.f1": [0.8]}), MACHINE)
     said = "\n".join(verdict_lines(found))
     assert "small: numbers differ from the baseline" in said
-    assert "numbers.loss (from number 2 on): [0.7, 0.6, 0.5] -> [0.7, 0.65, 0.5]" in said
+    assert "first loss: 0.7 -> 0.7 (the same)" in said
+    assert "loss differs from update 2 on: 0.6 -> 0.65 (+8.33%)" in said
+
+
+@pytest.mark.parametrize(
+    ("numbers", "line"),
+    [
+        ({"loss": [0.7, 0.6, 0.4]}, "loss differs in the last update: 0.5 -> 0.4 (-20%)"),
+        ({"loss": [0.7, 0.6]}, "loss: 3 numbers -> 2 numbers"),
+        ({"loss": [0.7, 0.6, float("nan")]}, "loss differs in the last update: 0.5 -> nan"),
+        ({"loss": [0.7, 0.6, 0.50000001]}, "loss differs in the last update: 0.5 -> 0.50000001 (+2e-06%)"),
+        ({"metric.f1.f1": [0.9]}, "metric.f1.f1 differs from value 1 on: 0.8 -> 0.9 (+12.5%)"),
+        ({"metric.f1.f1": []}, "metric.f1.f1: 0.8 -> nothing"),
+    ],
+)
+def test_numbers_are_shown_as_they_were_and_as_they_are(numbers: dict[str, list[float]], line: str) -> None:
+    found = verdict("small", stored(), run(numbers={**run().numbers, **numbers}), MACHINE)
+    assert f"  {line}" in [*verdict_lines(found)]
+
+
+def test_numbers_are_compared_where_the_behaviour_differs() -> None:
+    now = replace(changed(0, rows=52), numbers={"loss": [0.9, 0.8, 0.7], "metric.f1.f1": [0.8]})
+    found = verdict("small", stored(), now, MACHINE)
+    assert list(found.changed) == ["data", "numbers"]
+    said = "\n".join(verdict_lines(found))
+    assert "  numbers differ too:\n    first loss: 0.7 -> 0.9 (+28.6%)\n    loss differs from update 1 on:" in said
+    said = "\n".join(verdict_lines(verdict("small", stored(), now, {**MACHINE, "device": "cuda"})))
+    assert "  numbers were not compared:\n    first loss: 0.7 -> 0.9 (+28.6%)\n" in said
+
+
+def test_lines_that_were_are_beside_those_that_are() -> None:
+    """Each on a line of its own, and without those that are the same."""
+    lines = [replace(each, section="data", facts={f"data.x{n}": n}) for n, each in enumerate(LINES) if each.text]
+    now = [replace(each, text=f"{each.text}!", facts=dict.fromkeys(each.facts, -1)) for each in lines[:2]] + lines[2:]
+    facts, says = {k: v for each in lines for k, v in each.facts.items()}, {f"data.x{n}": LINES[n].text for n in (0, 2)}
+    found = verdict("small", stored(facts=facts, says=says), run(*now), MACHINE)
+    assert [*verdict_lines(found)][1:5] == [
+        "  was  train: 60 rows",
+        "  now  train: 60 rows!",
+        "  was  cross_entropy",
+        "  now  cross_entropy!",
+    ]
 
 
 def test_an_error_fails_whatever_the_baseline_says() -> None:
@@ -384,3 +425,31 @@ def test_a_baseline_whose_training_is_gone_is_named(tmp_path: Path) -> None:
     trainings.write(tmp_path / "small.txt", stored(), "small")
     (tmp_path / "notes.txt").write_text("somebody else's")
     assert list(trainings.left_over(tmp_path, [TRAINING])) == [tmp_path / "old.txt"]
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "rows", "loss", "differs"),
+    [
+        ({}, 61, [0.7, 0.6, 0.5], ["data"]),
+        ({"data.*.rows": 0.02}, 61, [0.7, 0.6, 0.5], []),
+        ({"data.*.rows": 0.01}, 61, [0.7, 0.6, 0.5], ["data"]),
+        ({"data.train.rows": 0.0, "data.*": 1.0}, 61, [0.7, 0.6, 0.5], ["data"]),
+        ({"numbers.loss": 0.02}, 60, [0.7, 0.6, 0.51], []),
+        ({"numbers.loss": 0.01}, 60, [0.7, 0.6, 0.51], ["numbers"]),
+        ({"numbers.loss": 9.0}, 60, [0.7, 0.6], ["numbers"]),
+    ],
+)
+def test_what_is_tolerated(tolerance: dict[str, float], rows: int, loss: list[float], differs: list[str]) -> None:
+    now = replace(changed(0, rows=rows), numbers={"loss": loss, "metric.f1.f1": [0.8]})
+    found = verdict("small", stored(), now, MACHINE, tolerance=tolerance)
+    assert list(found.changed) == differs
+    assert ("within the tolerance of pyproject.toml" in found.lane) == ("numbers.loss" in tolerance)
+
+
+def test_what_is_ignored_is_listed_where_it_differs() -> None:
+    now = replace(changed(0, rows=52), numbers={"loss": [0.7, 0.6, 0.4], "metric.f1.f1": [0.8]})
+    found = verdict("small", stored(), now, MACHINE, ignore=["data.*.rows", "numbers.*", "update.*"])
+    assert (found.failed, found.ignored) == (False, ["data.train.rows", "numbers.loss"])
+    assert [*verdict_lines(found)][1:] == ["  ignored, though they differ: data.train.rows, numbers.loss"]
+    elsewhere = verdict("small", stored(), now, {**MACHINE, "device": "cuda"}, ignore=["data.*", "numbers.*"])
+    assert elsewhere.ignored == ["data.train.rows"], "numbers were not compared"
