@@ -72,7 +72,10 @@ def run(script: str, arguments: Sequence[str], work: Work[Any], told: Told, **ho
     except Refused as error:
         if asked_for() is not None:
             raise CannotTry(f"no private view of the file system could be made: {error}") from error
+    try:
         return _run_apart(script, arguments, work, told, **how, level=mirror_level())
+    except Refused as error:
+        raise CannotTry(f"no isolated working directory could be entered: {error}") from error
 
 
 def _run_here(script: str, arguments: Sequence[str], work: Work[Any], told: Told, **how: Any) -> int:

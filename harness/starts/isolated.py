@@ -314,7 +314,8 @@ def _directory(
             raise CannotTry(
                 f"{home}, in which the ranks were to work, is there already; remove it, or set TMPDIR to another folder"
             ) from error
-        directory = _made(home, folders, stack, level, words)
+        # Tried before: the other ranks join what they find, and none of them may go on elsewhere.
+        directory = _made(home, folders, stack, level or chosen(), words)
         if isinstance(directory, Overlay):
             directory.launched = True
         directory.share()

@@ -103,7 +103,8 @@ class Programs:
         environment = dict(args[2]) if len(args) > 2 else dict(os.environ)
         again(program, words, environment)
         given = _with_offline(environment)
-        if self._rules is not None and _can_start(program, None):
+        # A process that has reported before it is replaced has left its place already.
+        if self._rules is not None and self._rules.exists() and _can_start(program, None):
             words = self._fenced(program, words)
             program = words[0]
         posix.execve(program, words, given)  # which raises what the original would

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def listing(*folders: Path) -> dict[str, tuple[object, ...]]:
-    """What lies below the folders: the kind, the mode, the time of change and what it holds of each."""
+    """What lies below the folders: the kind, mode, time of change, content and extended attributes of each."""
     found: dict[str, tuple[object, ...]] = {}
     for folder in folders:
         for below, names, files in os.walk(folder):
@@ -20,8 +20,18 @@ def listing(*folders: Path) -> dict[str, tuple[object, ...]]:
                     holds = os.readlink(path)
                 elif path.is_file():
                     holds = path.read_bytes()
-                found[str(path)] = (stat.S_IFMT(about.st_mode), stat.S_IMODE(about.st_mode), about.st_mtime_ns, holds)
+                mode, attributes = stat.S_IMODE(about.st_mode), _attributes(path)
+                found[str(path)] = (stat.S_IFMT(about.st_mode), mode, about.st_mtime_ns, holds, *attributes)
     return found
+
+
+def _attributes(path: Path) -> tuple[tuple[str, bytes], ...]:
+    """The extended attributes, where the system has any."""
+    if not hasattr(os, "listxattr"):
+        return ()
+    return tuple(
+        (name, os.getxattr(path, name, follow_symlinks=False)) for name in os.listxattr(path, follow_symlinks=False)
+    )
 
 
 def tree(folder: Path) -> Path:

@@ -530,7 +530,7 @@ def test_a_script_that_leaves_its_process_at_once(check: Check) -> None:
     assert untrained.status == 2
     assert "train.py made no optimizer step" in untrained.stderr
     replaced = check(SILENT + "import os\nos.execv(sys.executable, [sys.executable, '-c', 'print(41 + 1)'])\n")
-    assert replaced.status == 1, "what was found before counts"
+    assert replaced.status == 0
     assert "42" in replaced.stdout
     assert replaced.checks == ["gradients::not-cleared"]
 

@@ -41,6 +41,12 @@ class LeftPadded(Fact):
     """Whether a copy gives other logits, if positions begin at 0 with the text; where it is given none."""
 
 
+def _padding_of(module: nn.Module) -> int | None:
+    """The token that a model of transformers takes for padding, by its configuration."""
+    found = getattr(getattr(module, "config", None), "pad_token_id", None)
+    return found if isinstance(found, int) else None
+
+
 class PaddingInLosses(Recogniser):
     makes = (PaddingCounted,)
 
@@ -65,6 +71,8 @@ class PaddingInLosses(Recogniser):
         """Which labels are padding's and count, and which count."""
         name = "decoder_attention_mask" if has_decoder(forward.model) else "attention_mask"
         mask, pad = forward.tensors.get(name), self._tokens.special("pad_token_id")
+        if pad is None and has_decoder(forward.model):
+            pad = next((found for found in map(_padding_of, forward.model.modules()) if found is not None), None)
         counted = labels != call.options.get("ignore_index", IGNORED)
         if mask is not None and mask.shape == labels.shape:
             return counted & (mask == 0), counted
