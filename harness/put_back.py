@@ -346,6 +346,7 @@ def _restore(kept: str, path: str, inode: int) -> None:
         if found.st_ino == inode and stat.S_ISREG(found.st_mode):  # and no link that has got its number
             os.chmod(path, stat.S_IMODE(found.st_mode) | stat.S_IWUSR)
             shutil.copyfile(kept, path)
+            _without_new_attributes(kept, path)
             shutil.copystat(kept, path)
             return
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -354,6 +355,14 @@ def _restore(kept: str, path: str, inode: int) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
         remove(path)
     os.replace(beside, path)
+
+
+def _without_new_attributes(kept: str, path: str) -> None:
+    """Remove the extended attributes that a file has got; those that it had are copied with its times."""
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):
+            for name in set(os.listxattr(path)) - set(os.listxattr(kept)):
+                os.removexattr(path, name)
 
 
 def beside_of(path: str) -> str:
