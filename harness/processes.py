@@ -135,10 +135,12 @@ def end_all(home: Path | None, parent: int | None = None, known: Collection[int]
     ones are not the script's.
     """
     for _ in range(100):
-        left = {pid for pid in _processes() if pid not in known and (_is_of(pid, home) or _parent(pid) == parent)}
-        if not left - {os.getpid()}:
+        others = (pid for pid in _processes() if pid not in known and pid != os.getpid())
+        # A process that ends meanwhile has no parent that could be read: it is nobody's child.
+        left = {pid for pid in others if _is_of(pid, home) or (parent is not None and _parent(pid) == parent)}
+        if not left:
             return
-        for pid in left - {os.getpid()}:
+        for pid in left:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
             with suppress(OSError):

@@ -283,8 +283,9 @@ def _runs(place: Place, work: Work[Any], home: Path, mask: set[Any] | None) -> N
     finally:
         if mask is not None:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    again.runs(place.script)
-    running.begins[:] = [again.sees_variables]
+    if place.directory is not None:  # in place it would begin on what it has changed already
+        again.runs(place.script)
+        running.begins[:] = [again.sees_variables]
     try:
         with launch.interrupted_once(launch.interrupting()):
             found["report"] = work(place, leaving)

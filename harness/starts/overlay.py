@@ -14,7 +14,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -130,10 +129,6 @@ class Overlay:
     @property
     def mirror(self) -> Same:
         return Same(self.folders, frozenset((*self.plan.through, os.path.realpath(cache_folder()))))
-
-    @property
-    def logs(self) -> Path:
-        return self.home / "logs"
 
     def share(self) -> None:
         """Let other processes join."""
@@ -323,10 +318,5 @@ def refused_because() -> str | None:
         shutil.rmtree(home, ignore_errors=True)
 
 
-_WRITES = "import os, tempfile\nif os.access('.', os.W_OK): os.close(os.open(f'.harness-{os.getpid()}', os.O_CREAT))"
+_WRITES = "import os\nif os.access('.', os.W_OK): os.close(os.open(f'.harness-{os.getpid()}', os.O_CREAT))"
 """What a process does that tries a view: it writes in the working directory, where the user may."""
-
-
-def is_alone() -> bool:
-    """Whether this process runs one thread of Python's, so that a copy of it may go into a view."""
-    return threading.active_count() == 1

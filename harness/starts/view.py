@@ -176,6 +176,9 @@ def plan(
             _like(layer.lower, layer.upper)
             for path in wanted:
                 _way(layer, path)
+    except Refused:
+        remove(made)
+        raise
     except OSError as error:
         remove(made)
         raise Refused(f"{error.filename or name} cannot be made ({error.strerror})") from error

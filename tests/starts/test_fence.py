@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import processes
 from harness.starts import fence
 from harness.starts.levels import why_not
 from harness.starts.outside import named
@@ -59,3 +60,12 @@ def test_a_script_names_paths_outside(tmp_path: Path, monkeypatch: pytest.Monkey
     script = project / "train.py"
     script.write_text(f"import os\nos.environ['RESULTS']\nopen('{out}/new/model.pt')\nopen('{inside}/x')\n'/usr/bin'\n")
     assert sorted(named(str(script), [f"--to={tmp_path}/none"], [str(project)])) == [str(given), str(out)]
+
+
+def test_processes_whose_parent_cannot_be_read_are_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(processes, "_processes", lambda: iter([1234567]))
+    monkeypatch.setattr(processes, "_parent", lambda pid: None)
+    monkeypatch.setattr("os.kill", lambda pid, number: killed.append(pid))
+    processes.end_all(tmp_path)
+    assert killed == []
