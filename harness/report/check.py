@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness import launch
-from harness.findings import count
+from harness.findings import NOT_SEEN, count
 from harness.watch import by_reason
 from harness.watch.script import CheckReport
 from harness.watch.scripts import ScriptReport
@@ -128,14 +128,15 @@ def _looked_at(report: CheckReport, *, hint: bool = False) -> str:
     if not report.did_not_apply:
         return held
     reasons = sorted(((len(each.checks), each.why) for each in report.did_not_apply), key=lambda each: -each[0])
-    shown = [f"{why}: {number}" for number, why in reasons[:REASONS]]
-    others = sum(number for number, _ in reasons[REASONS:])
-    if others:
-        shown.append(f"other reasons: {others}")
+    missing = [(number, why) for number, why in reasons if why.startswith("no ") and why.endswith(NOT_SEEN)]
+    shown = [f"{why[3 : -len(NOT_SEEN)]} ({number})" for number, why in missing[:REASONS]]
+    shown = [f"not seen: {', '.join(shown)}"] if shown else []
+    if others := sum(number for number, _ in reasons) - sum(number for number, _ in missing[:REASONS]):
+        shown.append(f"other reasons ({others})")
     without = f"{sum(number for number, _ in reasons)} did not apply"
     blind = _blind(report)
     all_of = f", among them every check of {', '.join(blind)}" if blind else ""
-    return f"{held}; {without}{all_of} ({', '.join(shown)}{'; -v lists them' if hint else ''})"
+    return "; ".join([held, f"{without}{all_of}", *shown, *["-v lists them"] * hint])
 
 
 def _blind(report: CheckReport) -> list[str]:

@@ -48,7 +48,7 @@ def first_rows(run: Run, count: int) -> list[dict[str, Any]]:
 FIRST_EIGHT_BATCH = claim("first-eight-batch")
 
 
-@STAGE.check(FIRST_EIGHT_BATCH)
+@STAGE.check(FIRST_EIGHT_BATCH, fault="The first eight training rows collate to other shapes than the documented ones.")
 def first_eight_rows_collate(run: Run) -> Iterator[Finding]:
     """The first eight training rows collate to the documented shapes."""
     expected = FIRST_EIGHT_BATCH.expected
@@ -62,7 +62,7 @@ def first_eight_rows_collate(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(claim("strings-make-no-tensors"))
+@STAGE.check(claim("strings-make-no-tensors"), fault="The collator accepts rows that still have a sentence.")
 def strings_make_no_tensors(run: Run) -> Iterator[Finding]:
     """The collator refuses rows that still have a sentence."""
     column = run.recipe.text_columns[0]
@@ -80,7 +80,7 @@ def strings_make_no_tensors(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(claim("batch-keys"))
+@STAGE.check(claim("batch-keys"), fault="A batch has a column too many or too few.")
 def batch_keys(run: Run) -> Iterator[Finding]:
     """A batch has exactly the columns of the model's data."""
     expected = set(run.model_datasets["train"].column_names)
@@ -94,7 +94,11 @@ def batch_keys(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("batch-shapes"), fallback_invariant=RECIPE_RESPECTED)
+@STAGE.check(
+    claim("batch-shapes"),
+    fallback_invariant=RECIPE_RESPECTED,
+    fault="A batch has another shape than its rows and their longest give.",
+)
 def batch_shapes(run: Run) -> Iterator[Finding]:
     """A batch is batch size x its longest row; labels has one entry for each row."""
     for name, loader in (("train", run.train_dataloader), ("validation", run.eval_dataloader)):
@@ -112,7 +116,10 @@ def batch_shapes(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(claim("dynamic-padding"))
+@STAGE.check(
+    claim("dynamic-padding"),
+    fault="Rows of a batch are changed, have another's label, or have padding that the mask does not hide.",
+)
 def padding_is_marked(run: Run) -> Iterator[Finding]:
     """Each row of a batch is a row of the data with its own label, and padding with mask 0; nothing else."""
     fill = {"input_ids": run.tokenizer.pad_token_id, "token_type_ids": run.tokenizer.pad_token_type_id}
@@ -137,7 +144,10 @@ def padding_is_marked(run: Run) -> Iterator[Finding]:
                 break
 
 
-@STAGE.check(claim("padding-token"))
+@STAGE.check(
+    claim("padding-token"),
+    fault="Padding is another token, or on another side, than the checkpoint's tokenizer has it.",
+)
 def pads_as_the_checkpoints_tokenizer(run: Run) -> Iterator[Finding]:
     """Padding is the pad token of the checkpoint's tokenizer, on the side on which that tokenizer pads."""
     tokenizer = load_tokenizer(run.recipe)
@@ -183,7 +193,7 @@ def fixed_length_rows(run: Run, split: str, config: Any) -> list[dict[str, Any]]
     ]
 
 
-@STAGE.check(claim("fixed-length-batches"))
+@STAGE.check(claim("fixed-length-batches"), fault="Rows that are padded to 128 tokens make batches of another width.")
 def fixed_length_batches(run: Run) -> Iterator[Finding]:
     """Rows that are padded to 128 tokens make batches of that width, all of them."""
     rows, size = fixed_length_rows(run, "validation", model_config(run.recipe)), run.recipe.batch_size
@@ -212,7 +222,9 @@ def order(run: Run, loader: DataLoader[Any], split: str) -> list[int]:
     return seen
 
 
-@STAGE.check(claim("train-shuffled"))
+@STAGE.check(
+    claim("train-shuffled"), fault="The training rows are not shuffled, or come in the same order in each epoch."
+)
 def train_shuffled(run: Run) -> Iterator[Finding]:
     """The training order is neither the dataset's nor the same in two epochs."""
     if len(run.model_datasets["train"]) < ENOUGH_ROWS:
@@ -228,7 +240,10 @@ def train_shuffled(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(claim("eval-in-order"))
+@STAGE.check(
+    claim("eval-in-order"),
+    fault="The validation dataloader leaves rows out, repeats them, or brings them in another order.",
+)
 def eval_in_order(run: Run) -> Iterator[Finding]:
     """The validation dataloader brings each row once, in the dataset's order."""
     expected = list(range(len(run.model_datasets["validation"])))
@@ -246,7 +261,7 @@ def eval_in_order(run: Run) -> Iterator[Finding]:
 BATCHES_PER_EPOCH = claim("batches-per-epoch")
 
 
-@STAGE.check(BATCHES_PER_EPOCH)
+@STAGE.check(BATCHES_PER_EPOCH, fault="An epoch does not have the documented number of batches.")
 def documented_number_of_batches(run: Run) -> Iterator[Finding]:
     """An epoch has the documented number of batches."""
     expected = BATCHES_PER_EPOCH.expected[run.recipe.dataset]
@@ -258,7 +273,7 @@ def documented_number_of_batches(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check("batches-cover-rows")
+@STAGE.check("batches-cover-rows", fault="An epoch does not have as many batches as its rows take.")
 def batches_cover_all_rows(run: Run) -> Iterator[Finding]:
     """An epoch has as many batches as it takes for all training rows, the last one smaller."""
     rows = len(run.model_datasets["train"])

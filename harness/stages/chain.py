@@ -253,8 +253,9 @@ class Stage:
         severity: Severity = "error",
         fallback_invariant: Invariant | None = None,
         loops: tuple[str, ...] = LOOPS,
+        fault: str = "",
     ) -> Callable[[Callable[[Run], Iterator[Finding]]], StageCheck[Run]]:
-        """Register a check: its docstring says what must hold, its name is the id.
+        """Register a check: its docstring says what must hold, its name is the id, ``fault`` heads its findings.
 
         It stands for a claim or an invariant; given the id of an invariant, what must hold is that invariant's
         sentence. Where the claim does not apply to the recipe, neither does the check, unless it stands for an
@@ -272,6 +273,7 @@ class Stage:
                 function,
                 severity,
                 fallback_invariant.id if fallback_invariant else None,
+                fault,
             )
             self.stands_for |= {each.id: each for each in (stands_for, fallback_invariant) if each}
             self.checks.append(check)

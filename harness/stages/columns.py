@@ -24,7 +24,7 @@ def columns(run: Run) -> None:
     run.model_datasets = tokenized_datasets
 
 
-@STAGE.check(claim("text-columns-removed"))
+@STAGE.check(claim("text-columns-removed"), fault="The sentences or idx are still in the data.")
 def text_columns_removed(run: Run) -> Iterator[Finding]:
     """The sentences and idx are gone."""
     for name, rows in run.model_datasets.items():
@@ -41,7 +41,7 @@ def text_columns_removed(run: Run) -> Iterator[Finding]:
 LABEL_RENAMED = claim("label-renamed")
 
 
-@STAGE.check(LABEL_RENAMED)
+@STAGE.check(LABEL_RENAMED, fault="No column is called labels, the name of the model's argument.")
 def label_renamed(run: Run) -> Iterator[Finding]:
     """The label column is called labels, the name of the model's argument."""
     for name, rows in run.model_datasets.items():
@@ -57,7 +57,7 @@ def label_renamed(run: Run) -> Iterator[Finding]:
 MODEL_COLUMNS = claim("model-columns")
 
 
-@STAGE.check(MODEL_COLUMNS)
+@STAGE.check(MODEL_COLUMNS, fault="The data has a column too many or too few for the model.")
 def model_columns(run: Run) -> Iterator[Finding]:
     """Exactly labels and what the tokenizer returns are left, in any order."""
     # Of the documents' four, a tokenizer without segments (DistilBERT's) returns no token_type_ids.
@@ -71,7 +71,7 @@ def model_columns(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("torch-format"))
+@STAGE.check(claim("torch-format"), fault="A column of a row is no tensor of whole numbers.")
 def torch_format(run: Run) -> Iterator[Finding]:
     """Every column of a row is a tensor of whole numbers."""
     for name, rows in run.model_datasets.items():
@@ -87,7 +87,7 @@ def torch_format(run: Run) -> Iterator[Finding]:
                 )
 
 
-@STAGE.check(ROWS_ALIGNED)
+@STAGE.check(ROWS_ALIGNED, fault="Rows have other ids or labels than they had before.")
 def labels_stay_with_their_rows(run: Run) -> Iterator[Finding]:
     """Every row still has the ids and the label it had before."""
     for name, before in run.tokenized_datasets.items():

@@ -74,7 +74,7 @@ def labels(run: Run) -> list[int]:
     return list(run.raw_datasets["validation"][run.recipe.label_column])
 
 
-@STAGE.check(claim("eval-mode"))
+@STAGE.check(claim("eval-mode"), fault="Modules were in train mode in the evaluation.")
 def evaluates_in_eval_mode(run: Run) -> Iterator[Finding]:
     """Every module is in eval mode in every forward of the evaluation."""
     wrong = [forward for forward in run.evaluation.forwards if not forward.evaluating]
@@ -86,7 +86,7 @@ def evaluates_in_eval_mode(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("no-grad"))
+@STAGE.check(claim("no-grad"), fault="The evaluation builds graphs for gradients.")
 def computes_no_gradients(run: Run) -> Iterator[Finding]:
     """No forward of the evaluation builds a graph for gradients."""
     wrong = [forward for forward in run.evaluation.forwards if forward.gradients]
@@ -98,7 +98,10 @@ def computes_no_gradients(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("whole-validation-set"))
+@STAGE.check(
+    claim("whole-validation-set"),
+    fault="The model is not shown each validation row once, in order, with its own label.",
+)
 def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
     """The model is shown each validation row once, in order, with its own label.
 
@@ -118,7 +121,7 @@ def sees_each_row_once_in_order(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("argmax"))
+@STAGE.check(claim("argmax"), fault="What the metric gets as predictions is not the argmax of the logits.")
 def predicts_the_argmax(run: Run) -> Iterator[Finding]:
     """What the metric gets as predictions is the argmax of the model's logits."""
     expected = predictions_seen(run)
@@ -132,7 +135,9 @@ def predicts_the_argmax(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("add-batch"))
+@STAGE.check(
+    claim("add-batch"), fault="The metric gets another number of predictions or labels than there are validation rows."
+)
 def adds_every_batch(run: Run) -> Iterator[Finding]:
     """The metric gets as many predictions and labels as there are validation rows."""
     expected = len(labels(run))
@@ -146,7 +151,7 @@ def adds_every_batch(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("labels-untouched")
+@STAGE.check("labels-untouched", fault="The metric gets labels other than the raw validation labels.")
 def scores_against_the_raw_labels(run: Run) -> Iterator[Finding]:
     """The labels that the metric gets are the raw validation labels, row by row."""
     expected = labels(run)
@@ -160,7 +165,11 @@ def scores_against_the_raw_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("metric-values"), fallback_invariant=RECIPE_RESPECTED)
+@STAGE.check(
+    claim("metric-values"),
+    fallback_invariant=RECIPE_RESPECTED,
+    fault="The scores are not those of the model's own predictions on the raw labels.",
+)
 def metric_is_right(run: Run) -> Iterator[Finding]:
     """The scores are those of the model's own predictions on the raw labels: of each metric named, and no other."""
     expected = scores_expected(run)
@@ -232,7 +241,7 @@ def answered_otherwise(predictions: list[int], logits: torch.Tensor) -> list[int
     return [row for row, sure in enumerate(certain) if sure and predictions[row : row + 1] != [expected[row]]]
 
 
-@STAGE.check(PADDING_INVARIANT)
+@STAGE.check(PADDING_INVARIANT, fault="Answers change when every row is padded to 128 tokens.")
 def fixed_length_padding_keeps_the_metrics(run: Run) -> Iterator[Finding]:
     """No answer, and so no metric, changes when every row is padded to 128 tokens, as for TPUs."""
     rows: Any = fixed_length_rows(run, "validation", run.model.config)
@@ -247,7 +256,9 @@ def fixed_length_padding_keeps_the_metrics(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("one-process-metrics")
+@STAGE.check(
+    "one-process-metrics", fault="The metrics over all processes differ from those of one that goes through all rows."
+)
 def metrics_are_those_of_one_process(run: Run) -> Iterator[Finding]:
     """The metrics over all processes are exactly those of one that goes through all rows, for the same weights."""
     if run.recipe.processes == 1:
@@ -266,7 +277,9 @@ def metrics_are_those_of_one_process(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(claim("trainer-predict"))
+@STAGE.check(
+    claim("trainer-predict"), fault="predict() does not give logits, labels and metrics of all validation rows."
+)
 def predict_gives_logits_and_labels(run: Run) -> Iterator[Finding]:
     """predict() gives a logit for each class and one label for each validation row, and metrics."""
     rows, given = len(labels(run)), run.predictions
@@ -288,7 +301,7 @@ PREDICT_FIELDS = claim("trainer-predict-fields")
 PREDICT_FIELDS = replace(PREDICT_FIELDS, expected=tuple(PREDICT_FIELDS.expected))  # as a named tuple has them
 
 
-@STAGE.check(PREDICT_FIELDS)
+@STAGE.check(PREDICT_FIELDS, fault="predict() does not return the three documented fields in their order.")
 def predict_gives_three_fields(run: Run) -> Iterator[Finding]:
     """predict() returns a tuple of the three documented fields, in that order."""
     given = run.predictions
@@ -302,7 +315,7 @@ def predict_gives_three_fields(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("trainer-logits"))
+@STAGE.check(claim("trainer-logits"), fault="What predict() gives are not the model's logits.")
 def predictions_are_logits(run: Run) -> Iterator[Finding]:
     """What predict() gives are the model's logits; their argmax is that of their softmax, the probabilities."""
     batch = next(iter(run.eval_dl))
@@ -319,7 +332,10 @@ def predictions_are_logits(run: Run) -> Iterator[Finding]:
 
 
 @STAGE.check(
-    Invariant("saved-model", "The trained model, saved and loaded again, predicts what it predicted in the evaluation.")
+    Invariant(
+        "saved-model", "The trained model, saved and loaded again, predicts what it predicted in the evaluation."
+    ),
+    fault="What `save_pretrained` has written gives other logits.",
 )
 def loads_again(run: Run) -> Iterator[Finding]:
     """What `save_pretrained` writes gives the same logits of the first batch."""
@@ -344,13 +360,13 @@ def loads_again(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(RESULT)
+@STAGE.check(RESULT, fault="Accuracy or F1 is further than 0.06 from the documented figures.")
 def in_the_documented_ball_park(run: Run) -> Iterator[Finding]:
     """Accuracy and F1 are within 0.06 of the documented figures."""
     yield from outside_the_ball_park(run, RESULT.expected)
 
 
-@STAGE.check(TRAINER_RESULT)
+@STAGE.check(TRAINER_RESULT, fault="Accuracy or F1 is further than 0.06 from the figures documented for Trainer.")
 def trainer_in_the_documented_ball_park(run: Run) -> Iterator[Finding]:
     """Accuracy and F1 are within 0.06 of the figures documented for Trainer."""
     yield from outside_the_ball_park(run, TRAINER_RESULT.expected)
@@ -368,7 +384,11 @@ def outside_the_ball_park(run: Run, documented: dict[str, float]) -> Iterator[Fi
             )
 
 
-@STAGE.check("better-than-majority", severity="warning")
+@STAGE.check(
+    "better-than-majority",
+    severity="warning",
+    fault="Accuracy is not above that of always answering the most frequent class.",
+)
 def beats_the_majority_class(run: Run) -> Iterator[Finding]:
     """Accuracy is above that of always answering the most frequent class."""
     run.whole_run_only()

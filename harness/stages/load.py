@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from harness.claims import claim
-from harness.findings import Finding, expect
+from harness.findings import Finding, count, expect
 from harness.sources import load_raw_datasets
 from harness.stages.chain import RECIPE_RESPECTED, Run, Stage
 
@@ -21,7 +21,7 @@ def load(run: Run) -> None:
 SPLIT_SIZES = claim("split-sizes")
 
 
-@STAGE.check(SPLIT_SIZES)
+@STAGE.check(SPLIT_SIZES, fault="The splits do not have the documented numbers of rows.")
 def split_sizes(run: Run) -> Iterator[Finding]:
     """The splits have the documented numbers of rows."""
     expected = SPLIT_SIZES.expected[run.recipe.dataset]
@@ -31,7 +31,11 @@ def split_sizes(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(claim("raw-columns"), fallback_invariant=RECIPE_RESPECTED)
+@STAGE.check(
+    claim("raw-columns"),
+    fallback_invariant=RECIPE_RESPECTED,
+    fault="A split lacks a column, or has one that the recipe does not name.",
+)
 def raw_columns(run: Run) -> Iterator[Finding]:
     """Every split has the text columns, the label and idx, and no other."""
     expected = {*run.recipe.text_columns, run.recipe.label_column, "idx"}
@@ -47,7 +51,7 @@ def raw_columns(run: Run) -> Iterator[Finding]:
 RAW_FEATURES = claim("raw-features")
 
 
-@STAGE.check(RAW_FEATURES)
+@STAGE.check(RAW_FEATURES, fault="A column has another type than the documented one.")
 def raw_features(run: Run) -> Iterator[Finding]:
     """Sentences are strings, the label is a ClassLabel, idx is an int32."""
     expected = dict.fromkeys(run.recipe.text_columns, RAW_FEATURES.expected["sentence"]) | {
@@ -67,7 +71,11 @@ def raw_features(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("label-names"), fallback_invariant=RECIPE_RESPECTED)
+@STAGE.check(
+    claim("label-names"),
+    fallback_invariant=RECIPE_RESPECTED,
+    fault="The labels have other names than the documented ones, or another order.",
+)
 def label_names(run: Run) -> Iterator[Finding]:
     """The labels are called as documented, in that order."""
     for name, rows in run.raw_datasets.items():
@@ -83,7 +91,7 @@ def label_names(run: Run) -> Iterator[Finding]:
 FIRST_TRAINING_ROW = claim("first-training-row")
 
 
-@STAGE.check(FIRST_TRAINING_ROW)
+@STAGE.check(FIRST_TRAINING_ROW, fault="The first training row is not the documented one.")
 def first_training_row(run: Run) -> Iterator[Finding]:
     """The first training row is the documented one."""
     expected = FIRST_TRAINING_ROW.expected
@@ -103,7 +111,7 @@ def first_training_row(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("non-empty-text")
+@STAGE.check("non-empty-text", fault="Some sentences are empty.")
 def non_empty_text(run: Run) -> Iterator[Finding]:
     """No sentence is empty."""
     for name, rows in run.raw_datasets.items():
@@ -118,7 +126,7 @@ def non_empty_text(run: Run) -> Iterator[Finding]:
                 )
 
 
-@STAGE.check("known-labels")
+@STAGE.check("known-labels", fault="Some labels are none of the recipe's.")
 def known_labels(run: Run) -> Iterator[Finding]:
     """Every training and validation label is one of the recipe's."""
     for name in ("train", "validation"):
@@ -132,7 +140,7 @@ def known_labels(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("both-classes", severity="warning")
+@STAGE.check("both-classes", severity="warning", fault="A class has no row in the training or the validation data.")
 def both_classes(run: Run) -> Iterator[Finding]:
     """The training and the validation data have rows of every class."""
     for name in ("train", "validation"):
@@ -146,7 +154,7 @@ def both_classes(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check("splits-disjoint", severity="warning")
+@STAGE.check("splits-disjoint", severity="warning", fault="Validation rows are also training rows.")
 def splits_disjoint(run: Run) -> Iterator[Finding]:
     """No validation row is also a training row."""
 
@@ -156,9 +164,11 @@ def splits_disjoint(run: Run) -> Iterator[Finding]:
     train = set(texts("train"))
     leaked = [row for row, text in enumerate(texts("validation")) if text in train]
     if leaked:
+        rows = count(len(leaked), "validation row")
         yield Finding(
+            message=f"{rows} {'are' if leaked[1:] else 'is'} also in the training data.",
             expected="no validation row in the training data",
-            observed=f"{len(leaked)} of them, the first is row {leaked[0]}",
+            observed=f"{len(leaked)} of {len(run.raw_datasets['validation'])} rows, the first is row {leaked[0]}",
             where="split validation",
             hint="Split before duplicating or augmenting rows; the metric measures memory otherwise.",
         )

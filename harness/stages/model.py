@@ -103,7 +103,7 @@ def evaluated(run: Run, batch: dict[str, torch.Tensor]) -> Any:
         run.model.train(training)
 
 
-@STAGE.check(claim("head-newly-initialised"))
+@STAGE.check(claim("head-newly-initialised"), fault="The output layer is not new and random.")
 def head_newly_initialised(run: Run) -> Iterator[Finding]:
     """The output layer is new and random: it is not in the checkpoint, its weights vary and its biases are 0."""
     head, _ = head_and_backbone(run)
@@ -129,7 +129,7 @@ def head_newly_initialised(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(claim("backbone-from-checkpoint"))
+@STAGE.check(claim("backbone-from-checkpoint"), fault="Tensors of the backbone differ from the checkpoint's.")
 def backbone_from_checkpoint(run: Run) -> Iterator[Finding]:
     """Each tensor of the backbone equals the checkpoint's, bit for bit; only a pooler may be new."""
     _, backbone = head_and_backbone(run)
@@ -211,7 +211,11 @@ def otherwise_named(run: Run, told: set[str], there: set[str], what: str) -> Ite
     )
 
 
-@STAGE.check(claim("num-labels"), fallback_invariant=RECIPE_RESPECTED)
+@STAGE.check(
+    claim("num-labels"),
+    fallback_invariant=RECIPE_RESPECTED,
+    fault="The model is configured for another number of labels than the recipe's.",
+)
 def num_labels(run: Run) -> Iterator[Finding]:
     """The model is configured for the recipe's number of labels."""
     yield from expect(
@@ -222,7 +226,7 @@ def num_labels(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(claim("loss-with-labels"))
+@STAGE.check(claim("loss-with-labels"), fault="The model returns no scalar loss for labels, or one without them.")
 def loss_with_labels(run: Run) -> Iterator[Finding]:
     """The model returns a scalar loss when labels are given, and none without."""
     batch = example_batch(run)
@@ -236,7 +240,7 @@ def loss_with_labels(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("accepted-columns"))
+@STAGE.check(claim("accepted-columns"), fault="A column of the data is no argument of the model's forward.")
 def takes_every_column(run: Run) -> Iterator[Finding]:
     """Every column of the data is an argument that the model's forward names."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -251,7 +255,9 @@ def takes_every_column(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(claim("gradients-add-up"))
+@STAGE.check(
+    claim("gradients-add-up"), fault="Two backward passes over one batch do not leave twice the gradients of one."
+)
 def gradients_add_up(run: Run) -> Iterator[Finding]:
     """Two backward passes over one batch leave twice the gradients of one."""
     batch, training = example_batch(run), run.model.training
@@ -275,7 +281,7 @@ def gradients_add_up(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("loss-is-cross-entropy")
+@STAGE.check("loss-is-cross-entropy", fault="The model's loss is not the cross entropy of its logits and the labels.")
 def loss_is_cross_entropy(run: Run) -> Iterator[Finding]:
     """The model's loss is the cross entropy of its logits and the labels."""
     batch = example_batch(run)
@@ -290,7 +296,11 @@ def loss_is_cross_entropy(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("logits-shape"), fallback_invariant=RECIPE_RESPECTED)
+@STAGE.check(
+    claim("logits-shape"),
+    fallback_invariant=RECIPE_RESPECTED,
+    fault="The logits do not have one number for each class and row.",
+)
 def logits_shape(run: Run) -> Iterator[Finding]:
     """There is one logit for each class and row of the batch."""
     batch = example_batch(run)
@@ -299,7 +309,11 @@ def logits_shape(run: Run) -> Iterator[Finding]:
     yield from expect(expected, observed, hint="Load a sequence classification model with the recipe's num_labels.")
 
 
-@STAGE.check(claim("first-loss"), fallback_invariant=RECIPE_RESPECTED)
+@STAGE.check(
+    claim("first-loss"),
+    fallback_invariant=RECIPE_RESPECTED,
+    fault="The loss of the first batch is far from that of guessing.",
+)
 def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
     """The loss of a first batch is near that of guessing, ln of the number of labels."""
     expected = math.log(run.recipe.num_labels)
@@ -314,7 +328,7 @@ def first_loss_near_ln_2(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("device-choice"))
+@STAGE.check(claim("device-choice"), fault="The model, or a part of it, is on another device than expected.")
 def everything_on_the_device(run: Run) -> Iterator[Finding]:
     """The model is on the GPU where there is one, else on the CPU, and all of it."""
     expected = "cuda" if torch.cuda.is_available() else "cpu"
@@ -324,7 +338,9 @@ def everything_on_the_device(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check("full-precision")
+@STAGE.check(
+    "full-precision", fault="Some weights are not float32: updates of 5e-5 are rounded away in half precision."
+)
 def weights_are_float32(run: Run) -> Iterator[Finding]:
     """All weights are float32: updates of 5e-5 are rounded away in half precision."""
     observed = {name: str(p.dtype) for name, p in run.model.named_parameters() if p.dtype != torch.float32}
@@ -338,7 +354,7 @@ def weights_are_float32(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("all-trainable")
+@STAGE.check("all-trainable", fault="Some parameters require no gradient: the documents train the whole model.")
 def nothing_is_frozen(run: Run) -> Iterator[Finding]:
     """Every parameter requires a gradient: the documents train the whole model."""
     frozen = [name for name, parameter in run.model.named_parameters() if not parameter.requires_grad]
@@ -356,7 +372,7 @@ PADDING_INVARIANT = Invariant(
 )
 
 
-@STAGE.check(PADDING_INVARIANT)
+@STAGE.check(PADDING_INVARIANT, fault="Padding a batch further changes its logits.")
 def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
     """Padding a batch further, to 128 tokens, leaves its logits as they were, up to float32 rounding."""
     batch = example_batch(run)
@@ -384,7 +400,7 @@ def padding_does_not_move_the_logits(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("segments-matter")
+@STAGE.check("segments-matter", fault="token_type_ids do not reach the model: exchanging the segments changes nothing.")
 def segments_reach_the_model(run: Run) -> Iterator[Finding]:
     """token_type_ids reach the model: exchanged segments move the logits."""
     two_segments_only(run.recipe)

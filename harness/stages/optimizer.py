@@ -31,7 +31,7 @@ def trainers_optimizer(run: Run) -> None:
     run.optimizer = run.trainer.create_optimizer()
 
 
-@STAGE.check(claim("adamw"))
+@STAGE.check(claim("adamw"), fault="The optimizer is not AdamW.")
 def is_adamw(run: Run) -> Iterator[Finding]:
     """The optimizer is AdamW: Adam with decoupled weight decay."""
     if not isinstance(run.optimizer, adamw_classes()):
@@ -42,7 +42,11 @@ def is_adamw(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("lr"), fallback_invariant=RECIPE_RESPECTED)
+@STAGE.check(
+    claim("lr"),
+    fallback_invariant=RECIPE_RESPECTED,
+    fault="A parameter group starts at another learning rate than the recipe's.",
+)
 def learning_rate(run: Run) -> Iterator[Finding]:
     """Every parameter group starts at the recipe's learning rate."""
     for number, group in enumerate(run.optimizer.param_groups):
@@ -84,7 +88,7 @@ def updated(kind: type[Any], values: dict[str, Any], gradients: Iterable[float],
     return float(parameter.item())
 
 
-@STAGE.check(claim("adamw-defaults"))
+@STAGE.check(claim("adamw-defaults"), fault="The optimizer has values other than AdamW's defaults.")
 def other_values_are_defaults(run: Run) -> Iterator[Finding]:
     """Everything but the learning rate is AdamW's default."""
     defaults = {
@@ -103,7 +107,7 @@ def other_values_are_defaults(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(claim("adamw-semantics"))
+@STAGE.check(claim("adamw-semantics"), fault="Given known gradients, the optimizer does not update as AdamW does.")
 def updates_as_adamw(run: Run) -> Iterator[Finding]:
     """Given known gradients, the optimizer's class updates as AdamW: bias-corrected, with decoupled weight decay."""
     gradients, start = (0.5, -2.0, 0.25), 1.0
@@ -128,7 +132,9 @@ def updates_as_adamw(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(claim("all-parameters"))
+@STAGE.check(
+    claim("all-parameters"), fault="The optimizer does not hold each of the model's trainable parameters once."
+)
 def holds_every_parameter_once(run: Run) -> Iterator[Finding]:
     """The optimizer holds exactly the model's trainable parameters, the same tensors, each once."""
     held = [id(parameter) for parameter in held_by(run.optimizer)]

@@ -32,7 +32,7 @@ def prepare(run: Run) -> None:
     run.device = run.accelerator.device
 
 
-@STAGE.check(claim("accelerate-any-setup"))
+@STAGE.check(claim("accelerate-any-setup"), fault="Another number of processes trains than was asked for.")
 def as_many_processes_as_asked(run: Run) -> Iterator[Finding]:
     """As many processes train as were asked for."""
     observed, expected = run.accelerator.num_processes, run.recipe.processes
@@ -46,7 +46,7 @@ def as_many_processes_as_asked(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(RECIPE_RESPECTED)
+@STAGE.check(RECIPE_RESPECTED, fault="The accelerator does not compute in float32, or accumulates gradients.")
 def computes_as_the_recipe_says(run: Run) -> Iterator[Finding]:
     """The accelerator computes in float32 and accumulates nothing, whatever the environment would have."""
     accelerator = run.accelerator
@@ -63,7 +63,7 @@ def computes_as_the_recipe_says(run: Run) -> Iterator[Finding]:
 ACCELERATE_PREPARE = claim("accelerate-prepare")
 
 
-@STAGE.check(ACCELERATE_PREPARE)
+@STAGE.check(ACCELERATE_PREPARE, fault="prepare returned something in another place, or over other data.")
 def wraps_what_it_was_given(run: Run) -> Iterator[Finding]:
     """Each thing comes back in its place, wrapped: the dataloaders over their own data, the model, the optimizer."""
     optimizer = run.optimizer
@@ -84,7 +84,7 @@ def wraps_what_it_was_given(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(ACCELERATE_PREPARE)
+@STAGE.check(ACCELERATE_PREPARE, fault="The optimizer holds other parameters than those of the model that is trained.")
 def keeps_the_optimizers_parameters(run: Run) -> Iterator[Finding]:
     """The optimizer still holds the parameters of the model that is trained."""
     held = {id(parameter) for parameter in held_by(run.optimizer)}
@@ -98,7 +98,7 @@ def keeps_the_optimizers_parameters(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("accelerate-device"))
+@STAGE.check(claim("accelerate-device"), fault="The model, or a part of it, is not on accelerator.device.")
 def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
     """The whole model is on accelerator.device; nobody called .to(device)."""
     expected = run.accelerator.device.type
@@ -108,7 +108,7 @@ def model_is_on_the_accelerators_device(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(claim("accelerate-batches"))
+@STAGE.check(claim("accelerate-batches"), fault="A batch does not arrive on accelerator.device.")
 def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
     """A batch arrives on accelerator.device without being moved."""
     expected = run.accelerator.device.type
@@ -117,7 +117,7 @@ def batches_arrive_on_the_device(run: Run) -> Iterator[Finding]:
         yield from expect({expected}, observed, where=name, hint="Go through the dataloader that prepare returned.")
 
 
-@STAGE.check(claim("accelerate-length"))
+@STAGE.check(claim("accelerate-length"), fault="A process does not get its share of the batches.")
 def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
     """A process gets its share of the batches: as many as it takes for all rows, the last ones filled up."""
     for name, loader, before in (
@@ -134,7 +134,9 @@ def an_epoch_has_as_many_batches_as_it_takes(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("accelerate-backward"))
+@STAGE.check(
+    claim("accelerate-backward"), fault="accelerator.backward(loss) leaves other gradients than loss.backward()."
+)
 def backward_gives_the_same_gradients(run: Run) -> Iterator[Finding]:
     """accelerator.backward(loss) leaves the gradients that loss.backward() leaves."""
     expected = gradients(run, torch.Tensor.backward)
@@ -146,7 +148,10 @@ ACCUMULATED_OVER = 4
 """Micro-batches of a window in which the scaled loss is looked at; a power of 2, so that dividing rounds nothing."""
 
 
-@STAGE.check("accelerate-backward-scales")
+@STAGE.check(
+    "accelerate-backward-scales",
+    fault="With gradient_accumulation_steps=4 accelerator.backward(loss) does not leave a quarter of the gradients.",
+)
 def backward_divides_by_the_micro_batches(run: Run) -> Iterator[Finding]:
     """With gradient_accumulation_steps=4 accelerator.backward(loss) leaves a quarter of the gradients."""
     accelerator = run.accelerator
@@ -206,7 +211,7 @@ def other_gradients(
 ACCELERATE_LR = claim("accelerate-lr")
 
 
-@STAGE.check(ACCELERATE_LR)
+@STAGE.check(ACCELERATE_LR, fault="The learning rate is not the one of the document's Accelerate script.")
 def documented_learning_rate(run: Run) -> Iterator[Finding]:
     """The learning rate is the one of the document's Accelerate script."""
     expected = ACCELERATE_LR.expected

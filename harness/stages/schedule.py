@@ -71,7 +71,9 @@ def rehearsed_lrs(run: Run) -> list[float]:
     return rehearsed
 
 
-@STAGE.check(claim("updates-planned"))
+@STAGE.check(
+    claim("updates-planned"), fault="The schedule is planned for another number of updates than epochs x batches."
+)
 def updates_planned(run: Run) -> Iterator[Finding]:
     """The schedule is planned for epochs x batches updates."""
     expected = run.recipe.epochs * len(run.train_dl)
@@ -87,7 +89,7 @@ def updates_planned(run: Run) -> Iterator[Finding]:
 NUM_TRAINING_STEPS = claim("num-training-steps")
 
 
-@STAGE.check(NUM_TRAINING_STEPS)
+@STAGE.check(NUM_TRAINING_STEPS, fault="Another number of updates is planned than the documented one.")
 def documented_number_of_updates(run: Run) -> Iterator[Finding]:
     """The documented number of updates is planned."""
     expected = NUM_TRAINING_STEPS.expected[run.recipe.dataset]
@@ -99,7 +101,7 @@ def documented_number_of_updates(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(claim("no-warmup"))
+@STAGE.check(claim("no-warmup"), fault="The first update is not made at the full learning rate.")
 def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
     """The first update is made at the full learning rate."""
     observed = run.optimizer.param_groups[0]["lr"]
@@ -112,7 +114,7 @@ def first_update_at_full_lr(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(claim("warmup"))
+@STAGE.check(claim("warmup"), fault="The warmup does not rise linearly from 0 to the maximum and fall from there.")
 def warms_up_linearly(run: Run) -> Iterator[Finding]:
     """With a warmup the learning rate rises linearly from 0 to its maximum, and falls from there.
 
@@ -148,7 +150,7 @@ def warmed_up_lrs(recipe: Recipe, planned: int) -> list[float]:
     return lrs
 
 
-@STAGE.check(claim("linear-decay"))
+@STAGE.check(claim("linear-decay"), fault="The learning rate does not follow the closed form.")
 def decays_linearly(run: Run) -> Iterator[Finding]:
     """The learning rate follows the closed form at every update."""
     for made, observed in enumerate(rehearsed_lrs(run)):
@@ -167,7 +169,7 @@ def decays_linearly(run: Run) -> Iterator[Finding]:
 DECAY_TO_ZERO = claim("decay-to-zero")
 
 
-@STAGE.check(DECAY_TO_ZERO)
+@STAGE.check(DECAY_TO_ZERO, fault="After the last planned update the learning rate is not 0, or it was below 0 before.")
 def ends_at_zero(run: Run) -> Iterator[Finding]:
     """After the last planned update the learning rate is exactly 0, and it was never below."""
     lrs = rehearsed_lrs(run)
@@ -180,7 +182,7 @@ def ends_at_zero(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("optimizer-bound")
+@STAGE.check("optimizer-bound", fault="The scheduler does not set the learning rate of the optimizer that trains.")
 def drives_this_optimizer(run: Run) -> Iterator[Finding]:
     """The scheduler sets the learning rate of the optimizer that trains."""
     scheduler = getattr(run.lr_scheduler, "scheduler", run.lr_scheduler)  # the one inside Accelerate's

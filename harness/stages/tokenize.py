@@ -41,7 +41,7 @@ def _differs(observed: list[Any], expected: list[Any], hint: str) -> Iterator[Fi
 DOCUMENTED_PAIR_IDS = claim("documented-pair-ids")
 
 
-@STAGE.check(DOCUMENTED_PAIR_IDS)
+@STAGE.check(DOCUMENTED_PAIR_IDS, fault="The document's pair of sentences does not give the documented ids.")
 def documented_pair_ids(run: Run) -> Iterator[Finding]:
     """The document's pair of sentences gives the documented ids."""
     yield from _differs(
@@ -54,7 +54,7 @@ def documented_pair_ids(run: Run) -> Iterator[Finding]:
 DOCUMENTED_PAIR_TOKENS = claim("documented-pair-tokens")
 
 
-@STAGE.check(DOCUMENTED_PAIR_TOKENS)
+@STAGE.check(DOCUMENTED_PAIR_TOKENS, fault="The ids of the document's pair do not read back as the documented tokens.")
 def documented_pair_tokens(run: Run) -> Iterator[Finding]:
     """The ids of the document's pair read back as the documented tokens."""
     yield from _differs(
@@ -67,7 +67,9 @@ def documented_pair_tokens(run: Run) -> Iterator[Finding]:
 DOCUMENTED_PAIR_TOKEN_TYPE_IDS = claim("documented-pair-token-type-ids")
 
 
-@STAGE.check(DOCUMENTED_PAIR_TOKEN_TYPE_IDS)
+@STAGE.check(
+    DOCUMENTED_PAIR_TOKEN_TYPE_IDS, fault="The token_type_ids of the document's pair are not the documented ones."
+)
 def documented_pair_token_type_ids(run: Run) -> Iterator[Finding]:
     """The token_type_ids of the document's pair are the documented ones."""
     two_segments_only(run.recipe)
@@ -81,7 +83,9 @@ def documented_pair_token_type_ids(run: Run) -> Iterator[Finding]:
 DOCUMENTED_PAIR_ATTENTION_MASK = claim("documented-pair-attention-mask")
 
 
-@STAGE.check(DOCUMENTED_PAIR_ATTENTION_MASK)
+@STAGE.check(
+    DOCUMENTED_PAIR_ATTENTION_MASK, fault="The attention_mask of the document's pair is not the documented one."
+)
 def documented_pair_attention_mask(run: Run) -> Iterator[Finding]:
     """The attention_mask of the document's pair is the documented one."""
     yield from _differs(
@@ -91,7 +95,9 @@ def documented_pair_attention_mask(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check("own-text")
+@STAGE.check(
+    "own-text", fault="Rows have ids of other text than their own sentences: lost, exchanged, repeated or cut short."
+)
 def rows_encode_their_own_text(run: Run) -> Iterator[Finding]:
     """The ids of each row are those of its own sentences: none lost, exchanged, repeated or cut short."""
     for name, raw in run.raw_datasets.items():
@@ -109,7 +115,7 @@ def rows_encode_their_own_text(run: Run) -> Iterator[Finding]:
                 break
 
 
-@STAGE.check(claim("pair-encoding"))
+@STAGE.check(claim("pair-encoding"), fault="A row is not [CLS] A [SEP] B [SEP] with segment 0, then 1.")
 def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
     """Each row is [CLS] A [SEP] B [SEP] with segment 0 up to the first [SEP] and segment 1 behind it."""
     two_segments_only(run.recipe)
@@ -135,7 +141,10 @@ def pairs_carry_token_type_ids(run: Run) -> Iterator[Finding]:
                 break
 
 
-@STAGE.check(claim("plain-lists"))
+@STAGE.check(
+    claim("plain-lists"),
+    fault="tokenizer(..., padding=True) on a whole split does not return plain lists of one length.",
+)
 def plain_lists(run: Run) -> Iterator[Finding]:
     """tokenizer(..., padding=True) on a whole split returns plain lists, all of one length."""
     # list(): from datasets 4.0 a column is a Column, which tokenizers refuse; the documents' own call fails there.
@@ -154,7 +163,7 @@ def plain_lists(run: Run) -> Iterator[Finding]:
 TOKENIZER_KEYS = claim("tokenizer-keys")
 
 
-@STAGE.check(TOKENIZER_KEYS)
+@STAGE.check(TOKENIZER_KEYS, fault="The tokenizer does not return the documented keys.")
 def tokenizers_keys(run: Run) -> Iterator[Finding]:
     """The tokenizer returns the documented keys and no others."""
     # Of the documents' three, a tokenizer without segments (DistilBERT's) returns no token_type_ids.
@@ -168,7 +177,10 @@ def tokenizers_keys(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(claim("map-keeps-dataset"))
+@STAGE.check(
+    claim("map-keeps-dataset"),
+    fault="map(batched=True) has lost rows or columns, or has not added what the tokenizer returns.",
+)
 def map_keeps_dataset(run: Run) -> Iterator[Finding]:
     """map(batched=True) keeps every row and column of every split and adds what the tokenizer returns."""
     added = set(run.tokenizer(FIRST))
@@ -184,7 +196,7 @@ def map_keeps_dataset(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(claim("no-padding-at-tokenization"))
+@STAGE.check(claim("no-padding-at-tokenization"), fault="Rows are padded before they are in a batch.")
 def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
     """No row holds padding: it keeps its own length until it is in a batch."""
     for name, rows in run.tokenized_datasets.items():
@@ -199,7 +211,7 @@ def no_padding_at_tokenization(run: Run) -> Iterator[Finding]:
             )
 
 
-@STAGE.check(claim("truncation"))
+@STAGE.check(claim("truncation"), fault="Rows are longer than the model takes, or cut where they need not be.")
 def truncation(run: Run) -> Iterator[Finding]:
     """No row is longer than the model takes, and one that would be is cut."""
     takes = getattr(model_config(run.recipe), "max_position_embeddings", None)
@@ -227,7 +239,7 @@ def truncation(run: Run) -> Iterator[Finding]:
 FIRST_EIGHT_LENGTHS = claim("first-eight-lengths")
 
 
-@STAGE.check(FIRST_EIGHT_LENGTHS)
+@STAGE.check(FIRST_EIGHT_LENGTHS, fault="The first eight training rows do not have the documented lengths.")
 def first_eight_lengths(run: Run) -> Iterator[Finding]:
     """The first eight training rows have the documented lengths."""
     expected = FIRST_EIGHT_LENGTHS.expected
@@ -240,7 +252,7 @@ def first_eight_lengths(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(claim("fixed-length-padding"))
+@STAGE.check(claim("fixed-length-padding"), fault='padding="max_length" gives rows of different lengths.')
 def fixed_length_padding(run: Run) -> Iterator[Finding]:
     """padding="max_length" gives every row one fixed length, as TPUs want it."""
     length = max(len(ids) for ids in run.tokenized_datasets["validation"]["input_ids"]) + 1
@@ -255,7 +267,7 @@ def fixed_length_padding(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check("text-survives")
+@STAGE.check("text-survives", fault="The tokenizer does not know the text: many tokens are [UNK].")
 def text_survives(run: Run) -> Iterator[Finding]:
     """The tokenizer knows the text: at most 5 % of a split's tokens are [UNK]."""
     unknown = run.tokenizer.unk_token_id
@@ -274,7 +286,7 @@ def text_survives(run: Run) -> Iterator[Finding]:
 ROWS_ALIGNED = Invariant("rows-aligned", "Every row keeps its own label from the raw data to the model's columns.")
 
 
-@STAGE.check(ROWS_ALIGNED)
+@STAGE.check(ROWS_ALIGNED, fault="Tokenizing has reordered the rows or changed a label.")
 def rows_keep_their_labels(run: Run) -> Iterator[Finding]:
     """Tokenizing neither reorders the rows nor changes a label."""
     for name, raw in run.raw_datasets.items():

@@ -226,7 +226,7 @@ def rows_repeated(run: Run, split: str) -> int:
     return -len(run.model_datasets[split]) % run.recipe.rows_per_update if run.recipe.processes > 1 else 0
 
 
-@STAGE.check(claim("train-mode"))
+@STAGE.check(claim("train-mode"), fault="The model was in eval mode in forwards that lead to an update.")
 def trains_in_train_mode(run: Run) -> Iterator[Finding]:
     """Every forward that leads to an update is made in train mode."""
     wrong = [f for f in run.training.forwards if f.gradients and not f.training]
@@ -239,7 +239,11 @@ def trains_in_train_mode(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("one-update-a-batch"), fallback_invariant=RECIPE_RESPECTED)
+@STAGE.check(
+    claim("one-update-a-batch"),
+    fallback_invariant=RECIPE_RESPECTED,
+    fault="There is not one forward and one update for each batch.",
+)
 def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
     """Each batch is one forward and one update, as many as planned."""
     expected = planned(run)
@@ -252,7 +256,11 @@ def one_update_for_each_batch(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("progress-bar"), fallback_invariant=RECIPE_RESPECTED)
+@STAGE.check(
+    claim("progress-bar"),
+    fallback_invariant=RECIPE_RESPECTED,
+    fault="The progress bar has another length than the schedule, or does not count every update.",
+)
 def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
     """The progress bar is as long as the schedule and counts every update."""
     bar, made = run.progress_bar, len(run.training.updates)
@@ -266,7 +274,7 @@ def progress_bar_reaches_the_end(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("lr-follows-schedule"))
+@STAGE.check(claim("lr-follows-schedule"), fault="Updates use another learning rate than the schedule has for them.")
 def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
     """Each update uses the learning rate that the schedule has for it, and after the last one the next is set."""
     made = len(run.training.updates)
@@ -283,7 +291,7 @@ def lr_follows_the_schedule(run: Run) -> Iterator[Finding]:
             return
 
 
-@STAGE.check(claim("zero-grad"))
+@STAGE.check(claim("zero-grad"), fault="Gradients of an update are still there when the next backward pass begins.")
 def gradients_are_reset(run: Run) -> Iterator[Finding]:
     """No gradient is left from an update when the next backward pass begins."""
     wrong = [backward for backward in run.training.backwards if backward.left_over != 0]
@@ -296,7 +304,7 @@ def gradients_are_reset(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check(claim("batches-on-device"))
+@STAGE.check(claim("batches-on-device"), fault="The model is given tensors that are on another device than it is.")
 def batches_are_on_the_device(run: Run) -> Iterator[Finding]:
     """Every tensor that the model is given is on its device."""
     for forward in run.training.forwards:
@@ -310,7 +318,9 @@ def batches_are_on_the_device(run: Run) -> Iterator[Finding]:
             return
 
 
-@STAGE.check("rows-once-an-epoch")
+@STAGE.check(
+    "rows-once-an-epoch", fault="An epoch leaves training rows out, repeats them, or gives them another's label."
+)
 def each_row_once_an_epoch(run: Run) -> Iterator[Finding]:
     """Every epoch brings each training row, with its own label, exactly once, over all processes.
 
@@ -332,7 +342,7 @@ def each_row_once_an_epoch(run: Run) -> Iterator[Finding]:
             yield _rows_finding((filled_up - seen).total(), (seen - filled_up).total(), f"epoch {number}")
 
 
-@STAGE.check("equal-ranks")
+@STAGE.check("equal-ranks", fault="The parameters of the ranks differ after an update.")
 def parameters_equal_on_all_ranks(run: Run) -> Iterator[Finding]:
     """After every update the parameters of all ranks are the same, bit for bit."""
     if run.recipe.processes == 1:
@@ -358,7 +368,7 @@ def _rows_finding(missing: int, surplus: int, where: str) -> Finding:
     )
 
 
-@STAGE.check("new-order-every-epoch")
+@STAGE.check("new-order-every-epoch", fault="Epochs go through the rows in the same order.")
 def epochs_differ_in_order(run: Run) -> Iterator[Finding]:
     """Every epoch goes through the rows in another order."""
     epochs = epochs_of_rows(run)
@@ -377,7 +387,7 @@ def epochs_differ_in_order(run: Run) -> Iterator[Finding]:
 TRAINER_LOGGING = claim("trainer-logging")
 
 
-@STAGE.check(TRAINER_LOGGING)
+@STAGE.check(TRAINER_LOGGING, fault="Trainer does not log the loss every 500 updates.")
 def logs_the_loss_as_documented(run: Run) -> Iterator[Finding]:
     """Trainer logs the loss every 500 updates."""
     every, made = TRAINER_LOGGING.expected, len(run.training.updates)
@@ -392,7 +402,9 @@ def logs_the_loss_as_documented(run: Run) -> Iterator[Finding]:
     )
 
 
-@STAGE.check(claim("trainer-evaluation"))
+@STAGE.check(
+    claim("trainer-evaluation"), fault="Trainer does not evaluate once after every epoch with the recipe's metrics."
+)
 def evaluates_after_every_epoch(run: Run) -> Iterator[Finding]:
     """Trainer evaluates once after every epoch, with the recipe's metrics."""
     run.whole_run_only()
@@ -438,7 +450,7 @@ def takes_hours_or_minutes(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("gradients-reach-all")
+@STAGE.check("gradients-reach-all", fault="Trainable parameters have no gradient at an update.")
 def gradients_reach_all_parameters(run: Run) -> Iterator[Finding]:
     """At every update every parameter that was trainable at the start has a gradient."""
     if any(getattr(run.model.config, name, 0) for name in LAYERDROP):
@@ -456,7 +468,7 @@ def gradients_reach_all_parameters(run: Run) -> Iterator[Finding]:
             return
 
 
-@STAGE.check("parameters-change")
+@STAGE.check("parameters-change", fault="Parameters with a gradient do not change.")
 def parameters_change(run: Run) -> Iterator[Finding]:
     """Updates change the parameters that have a gradient: each when it is first updated, and again and again."""
     for update, names in run.training.unchanged.items():
@@ -478,7 +490,7 @@ def parameters_change(run: Run) -> Iterator[Finding]:
         )
 
 
-@STAGE.check("finite-loss")
+@STAGE.check("finite-loss", fault="The loss or the gradient norm is not finite.")
 def loss_stays_finite(run: Run) -> Iterator[Finding]:
     """Loss and gradient norm are finite at every update."""
     for forward in run.training.forwards:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from harness.catalogue import CHECKS, Fault
+from harness.findings import NOT_SEEN
 from harness.watch.bus import OutcomeListener, Told
 from harness.watch.events import Event, Fact, NotKnown
 from harness.watch.monitor import Monitor
@@ -126,5 +127,6 @@ class Check(Fault, OutcomeListener, package=CHECKS):
             monitor.report(replace(finding, severity="warning") if verdict.may_be_meant else finding)
 
     def lacks(self) -> str:
-        """Why it has judged nothing: what it needs is not there, or was there, and the fault would not have shown."""
-        return self._why or f"no {self.needs}" + (" that would show it" if self._told else "")
+        """Why it has judged nothing: what it needs was not seen, which is not to say that it is not there; or it was
+        there, and the fault would not have shown."""
+        return self._why or f"no {self.needs}{' that would show it' * self._told}{NOT_SEEN}"

@@ -23,6 +23,7 @@ from harness.watch.facts.datasets import length
 from harness.watch.facts.rank_gradients import GradientsOfRanks
 from harness.watch.facts.ranks import WeightsOfRanks
 from harness.watch.monitor import ManualUpdate
+from harness.watch.run.batches import KeptBatches, Use
 from harness.watch.run.rows import of_rows
 
 MOST_SHOWN = 4
@@ -58,6 +59,9 @@ class Outline(Recogniser):
         """Use, number of rows and place of a loader to the most rows of a pass, 0 if one was whole. A pass that trains
         and was shortened stands for a whole one, as the plan of its loop does; one that scores does not."""
         self._models: dict[int, _CalledModel] = {}
+        self._uses: dict[tuple[str, int | None, str | None], list[Use]] = {}
+        """The same to what became of the batches after the first passes."""
+        self._kept = self.monitor.fact(KeptBatches)
         self._part_of: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
         """Module to the first called model that contains it."""
         self._names = self.monitor.fact(ModelNames)
@@ -82,6 +86,9 @@ class Outline(Recogniser):
         of = event.of
         role = "trains on" if of.trains else "scores" if of.forwards else "reads"
         key = role, length(of.dataset), of.where
+        uses = self._uses.setdefault(key, [])
+        if len(uses) < MOST_SHOWN:
+            uses.append(self._kept.of(of))
         before = self._sources.get(key, 1)
         some = of.shortened and role == "scores" and of.rows > 0
         whole = not before or ((of.exhausted or of.shortened) and not some)
@@ -153,6 +160,11 @@ class Outline(Recogniser):
         said = {"data": self._data(trained), "trained": self._trained(trained), "scored": self._scored(asked)}
         return said | ({"ranks": self._ranks()} if self._weights or self._gradients else {})
 
+    @property
+    def has_evaluations(self) -> bool:
+        """Whether a model was called without an update."""
+        return any(each.after for each in self._models.values())
+
     def _put_together(self, asked: list[_CalledModel]) -> list[_CalledModel]:
         """Parts of one model that a method of it calls one by one, as that model."""
         parts: dict[int, list[_CalledModel]] = {}
@@ -186,7 +198,7 @@ class Outline(Recogniser):
 
     def _data(self, trained: list[_CalledModel]) -> str:
         said = [
-            f"{role} {f'{left:,} of ' if left and rows else ''}"
+            f"{self._role(role, rows, where)} {f'{left:,} of ' if left and rows else ''}"
             f"{'rows of unknown number' if rows is None else count(rows, 'row')}"
             + (f" ({os.path.basename(where)})" if where else "")
             for (role, rows, where), left in self._sources.items()
@@ -194,6 +206,12 @@ class Outline(Recogniser):
         rows, calls = sum(each.trained for each in trained), sum(each.calls for each in trained)
         given = count(rows, "row") if rows else f"what {count(calls, 'call')} of a model was given"
         return few(said, MOST_SHOWN) if said else f"no DataLoader was read; {given} went into updates"
+
+    def _role(self, role: str, rows: int | None, where: str | None) -> str:
+        """What a loader was read for; one whose batches were kept in a list may have been trained on afterwards."""
+        uses = self._uses[role, rows, where] if role == "reads" else []
+        trained, scored = (any(getattr(use, name) for use in uses) for name in ("trained", "evaluated"))
+        return "trains on" if trained else "scores" if scored else role
 
     def _trained(self, trained: list[_CalledModel]) -> str:
         models = [

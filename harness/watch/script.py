@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -40,7 +40,7 @@ class NotLookedAt:
 
 @dataclass(frozen=True)
 class NotThere:
-    """Checks for which what they judge was not there, and why: "no learning rate scheduler"."""
+    """Checks for which what they judge was not there, and why: "no learning rate scheduler was seen"."""
 
     why: str
     checks: list[str]
@@ -119,7 +119,16 @@ def check_script(
 
     def outlined(report: CheckReport, session: Session) -> CheckReport:
         known = ((m.bus, each) for m in session.monitors for each in m.sections if isinstance(each, Outline))
-        report.did = next(filter(None, (each.outline() for bus, each in known if not bus.has_left_out(each))), {})
+        outlines = [each for bus, each in known if not bus.has_left_out(each)]
+        report.did = next(filter(None, (each.outline() for each in outlines)), {})
+        if any(each.has_evaluations for each in outlines):
+            # What a check needs of an evaluation is more than the outline does, which must not seem to contradict it.
+            report.did_not_apply = [
+                replace(each, why=f"a model was called without an update, but {each.why}")
+                if each.why.startswith("no evaluation")
+                else each
+                for each in report.did_not_apply
+            ]
         return report
 
     with_report = None if leaving is None else lambda outcome: leaving(lambda: outlined(*outcome()))

@@ -248,6 +248,27 @@ def test_a_loop_without_a_loader_has_its_rows_too() -> None:
     assert "the learning rate of SGD stays 0.1" in str(found)
 
 
+@pytest.mark.parametrize("used", ["train", "evaluation", "not given to a model directly"])
+def test_batches_that_are_kept_in_a_list_are_for_what_a_model_is_given_later(used: str) -> None:
+    rows, labels = torch.randn(24, 5), torch.randint(3, (24,))
+    model = nn.Linear(5, 3)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with describing() as found:
+        batches = list(DataLoader(TensorDataset(rows, labels), batch_size=6))
+        for given, target in batches:
+            if used == "train":
+                optimizer.zero_grad()
+                functional.cross_entropy(model(given), target).backward()
+                optimizer.step()
+            elif used == "evaluation":
+                with torch.no_grad():
+                    functional.cross_entropy(model(given[:, :]), target)
+            else:
+                model(given + 1)
+    said = next(each.text for each in found.lines if each.section == "data")
+    assert said.startswith(f"{used}: 24 rows, batches of 6")
+
+
 def test_two_models_and_two_optimizers_have_lines_of_their_own() -> None:
     one, other = nn.Linear(4, 4), nn.Linear(4, 1)
     with describing() as found:
@@ -701,7 +722,7 @@ def test_what_an_update_is_made_of(ascends: bool, groups: str) -> None:
             for group in {"one moves": optimizer.param_groups[:1], "neither": []}.get(groups, optimizer.param_groups):
                 group["lr"] *= 1 - number / 10
     text = " ".join(str(found).split())
-    said = "the gradients of 10 further backward passes cleared unused, and the weights moved before that 10 times"
+    said = "the gradients of 10 further backward passes moved the weights and were then cleared"
     assert (said in text) == ascends
     assert ("group 1 from 0.1 to 0.0003629, group 2 stays 0.01, set by the script itself" in text) == (
         groups == "one moves"

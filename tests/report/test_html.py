@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,25 @@ def test_numbers_that_are_none_leave_a_gap(tmp_path: Path) -> None:
 def test_a_run_without_an_update_has_no_curves(tmp_path: Path) -> None:
     record = whole_run(updates=0, curves=Curves(loss=[], lr=[], grad_norm=[]), metrics={}, weights=None)
     assert not page(written(tmp_path / "run.json", record)).all("figure")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"epochs": [{"accuracy": 0.5}]}, "and the last of epochs 0.5000"),
+        ({"curves": Curves(loss=[0.5], lr=[], grad_norm=[])}, "1 entries of loss for 1377 updates"),
+        ({"findings": [FINDING], "checks": [replace(CHECKS[0], check=FINDING.check)]}, "is among the findings"),
+        ({}, None),
+    ],
+)
+def test_a_record_that_was_edited_contradicts_itself(tmp_path: Path, change: dict[str, Any], said: str | None) -> None:
+    record = whole_run(**({"findings": [], "checks": CHECKS[:1]} | change))
+    assert record.whole
+    found = page(written(tmp_path / "run.json", record))
+    (verdict,) = found.all("p", class_="verdict")
+    assert ("the record contradicts itself" in verdict.text) == (said is not None)
+    lists = found.all("ul", class_="contradictions")
+    assert [said in each.text for each in lists if said is not None] == [True] * (said is not None)
 
 
 def test_an_old_record_is_shown(tmp_path: Path) -> None:

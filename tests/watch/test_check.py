@@ -489,9 +489,9 @@ def test_what_was_looked_at(check: Check) -> None:
         lacking = {check: each["why"] for each in found["did_not_apply"] for check in each["checks"]}
         assert sorted([*found["held"], *lacking, *checked.checks]) == sorted(catalogue.checks())
         said = f"  {len(found['held'])} checks passed; {len(lacking)} did not apply, among them every check of "
-        assert f"{said}metrics, mode, model, ranks, saved (" in checked.stderr
-        assert lacking["schedule::wrong-length"] == "no learning rate scheduler"
-        assert lacking["mode::training-in-eval-mode"] == "no module of dropout or normalisation"
+        assert f"{said}metrics, mode, model, ranks, saved; not seen: " in checked.stderr
+        assert lacking["schedule::wrong-length"] == "no learning rate scheduler was seen"
+        assert lacking["mode::training-in-eval-mode"] == "no module of dropout or normalisation was seen"
     assert "gradients::not-cleared" in right.found["held"]
     assert "rows::labels-of-other-rows" in right.found["held"]
     workers = check(TRAINS.replace("shuffle=True", "shuffle=True, num_workers=1")).found["did_not_apply"]
@@ -500,7 +500,7 @@ def test_what_was_looked_at(check: Check) -> None:
     selected = check(TRAINS, "--select", "loss::not-finite,ranks::rows-shared,ranks::weights-differ")
     assert selected.found["held"] == ["loss::not-finite"]
     assert (
-        "1 check passed; 2 did not apply, among them every check of ranks (no second process: 2; -v lists them)"
+        "1 check passed; 2 did not apply, among them every check of ranks; not seen: second process (2); -v lists them"
         in selected.stderr
     )
 

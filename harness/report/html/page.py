@@ -146,7 +146,8 @@ def _of_run(view: RunView, label: str | None = None) -> PagePart:
     """``label``: as it is called among several runs, whose curves are drawn together."""
     charts = runs.charts_of(view) if label is None else []
     content = {"view": view, "charts": charts, "samples": runs.samples(view.record)}
-    status: Status = "fails" if view.record.failed else "warns" if view.warns else "holds"
+    bad = view.record.failed or view.record.contradictions
+    status: Status = "fails" if bad else "warns" if view.warns else "holds"
     return PagePart("run.html", label or view.name, status, view.says, content, view.path)
 
 

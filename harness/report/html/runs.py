@@ -116,7 +116,8 @@ class RunView:
         """The run in one sentence."""
         outcomes = [check.outcome for check in self.record.checks]
         hold, fail = outcomes.count("holds"), outcomes.count("fails")
-        parts = [f"{hold} of {hold + fail} checks passed"]
+        parts = ["the record contradicts itself"] if self.record.contradictions else []
+        parts.append(f"{hold} of {hold + fail} checks passed")
         if self.record.interrupted:
             parts.append("interrupted")
         failed = [each.comparison for each in self.comparison if each.outcome == "fails"]

@@ -55,6 +55,8 @@ WORDS: dict[str, str] = {
     "root-mean-square": "the root of the mean square of {targets:,} differences",
     "explained-share": "the explained share of the variance of {targets:,} targets",
     "exponential": "the exponential of {of}",
+    "lowest": "the lowest of {evaluations} evaluations, each {of}",
+    "highest": "the highest of {evaluations} evaluations, each {of}",
     # Mistakes
     "compared-twice": "{hits} of {targets} comparisons, though there are {rows} rows: some fill up the last batch",
     "as-if-whole": "hits divided by {rows}, as if all {batches} batches had {size} rows",
@@ -128,7 +130,8 @@ class Formula:
         trained = [*TRAINED].index(self.over) if self.of_training else -1
         stream = [*STREAMS].index(self.over) if self.over in STREAMS else -1
         inner = self.of.rank if self.of is not None else ()
-        return trained, [*WORDS].index(self.kind), stream, *inner, *(number for _, number in self.numbers)
+        # Of several parts of an evaluation that give it, the largest is the one that the script is about.
+        return trained, [*WORDS].index(self.kind), stream, *inner, *(-number for _, number in self.numbers)
 
     def of_ranks(self) -> Formula:
         """The same of the parts of several ranks instead of batches."""

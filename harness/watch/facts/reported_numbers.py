@@ -110,6 +110,10 @@ OTHERS = re.compile(
 """Names of numbers that are not of the evaluation at hand, or are no results: of these no mistake is told."""
 
 
+BEST = re.compile(r"best|lowest|highest|\bmin\b|\bmax\b|minimum|maximum")
+"""Names of numbers that are of the evaluation, among those so far, that gave the lowest or the highest."""
+
+
 class NumberReported(Fact):
     """A run is over in which a number was reported after evaluations. ``where`` it was, if in the script.
 
@@ -461,7 +465,7 @@ class ReportedNumbers(Recogniser):
         if self._latest is None or self._latest[0] != event.forward.number:
             return
         _, counted, forward = self._latest
-        if event.agrees is not None and event.agrees.dim():
+        if event.agrees is not None and (event.agrees.dim() or _is_of_one_row(forward)):
             agrees, of = counted.agrees or (0, 0)
             counted.agrees = agrees + event.agrees.sum(), of + event.agrees.numel()
         if event.loss is not None:
@@ -506,7 +510,8 @@ class ReportedNumbers(Recogniser):
             if self._in_all != place.latest:  # else it is said twice, as printed and to a log
                 place.before, place.latest = place.latest, self._in_all
             since = [*self._in_all.since(place.before).values("report"), *self._in_all.values("training")]
-            place.rounds.append(judged(number, known._replace(trained=[*known.trained, *since])))
+            right = [*known.right, *(self._best() if BEST.search(number.name) else ())]
+            place.rounds.append(judged(number, known._replace(right=right, trained=[*known.trained, *since])))
         if slots:
             self._by_line.clear()
 
@@ -541,6 +546,19 @@ class ReportedNumbers(Recogniser):
         latest_loss = Value("loss", formula("training-loss", over="batch"), self._last)
         trained = [latest_loss] if self._in_all.number else []
         return Known(right, [*trained, *self._in_pass.values("pass")], wrong, whole)
+
+    def _best(self) -> Iterator[Value]:
+        """The lowest and the highest of what the evaluations of the same rows came to, by each formula."""
+        for evaluations in self._sources.values():
+            found: dict[tuple[str, str], list[Value]] = {}
+            for each in evaluations:
+                for value in values(self._tally(each, [])):
+                    found.setdefault((value.kind, value.formula.key), []).append(value)
+            for several in found.values():
+                numbers, last = [each.value for each in several], several[-1]
+                for by, best in (("lowest", min(numbers)), ("highest", max(numbers))) if len(several) > 1 else ():
+                    of = replace(last.formula, numbers=several[numbers.index(best)].formula.numbers)
+                    yield Value(last.kind, formula(by, of, evaluations=len(several)), best, last.steps)
 
     def _read_tables(self) -> None:
         """Judge again what was reported once for each evaluation when all of them were over."""
@@ -621,6 +639,12 @@ class ReportedNumbers(Recogniser):
             for fact in (outcome(place, enough) for place in places):
                 if fact is not None:
                     self.tell(fact)
+
+
+def _is_of_one_row(event: Forward) -> bool:
+    """Whether a model said something of one row, so that one number may be whether that is right."""
+    said = event.logits
+    return said is not None and said.numel() > 1 and (said.dim() == 1 or len(said) == 1)
 
 
 def _labels(event: Forward) -> torch.Tensor | None:

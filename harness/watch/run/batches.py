@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from numbers import Number
 from types import NoneType
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import torch
 import xxhash
 
 from harness.torch_objects import is_dense
+from harness.watch.bounded import LatestByKey
+from harness.watch.bus import Recogniser
+from harness.watch.events import Backward, Batch, Forward, Pass
 from harness.watch.host import on_host
 
 LABELS = ("labels", "label", "target", "targets", "y")
@@ -23,6 +28,10 @@ CONSTANTS = (
     *(torch.Size, torch.dtype, torch.device, torch.layout, np.generic),
 )
 """What no call can change."""
+
+MOST_KEPT = 4096
+"""Tensors of batches that are known again after their pass. By reasoning: a script that keeps its batches in a list has
+few of them."""
 
 
 def is_data(value: Any) -> bool:
@@ -97,3 +106,45 @@ def _first_values(tensor: torch.Tensor) -> tuple[bytes, bytes]:
     except TypeError:  # NumPy has no such type, as bfloat16
         values = first.detach().reshape(-1)[:512].float().numpy(force=True)
     return str(tuple(tensor.shape)).encode(), values.reshape(-1)[:512].tobytes()
+
+
+@dataclass(eq=False)
+class Use:
+    """What models were given of the batches of a pass after it: a script may keep them in a list."""
+
+    trained: bool = False
+    evaluated: bool = False
+
+
+class KeptBatches(Recogniser):
+    """Passes whose batches a model is given later, known by their tensors and views of those."""
+
+    def begin(self) -> None:
+        self._uses: WeakKeyDictionary[Pass, Use] = WeakKeyDictionary()
+        self._kept = LatestByKey[int, tuple[ref[torch.Tensor], Use]](MOST_KEPT)
+        """The id of a tensor to the tensor and what became of its pass."""
+
+    def of(self, of: Pass) -> Use:
+        """What became of the batches of a pass, so far and later on."""
+        return self._uses.setdefault(of, Use())
+
+    def on_batch(self, event: Batch) -> None:
+        use = self.of(event.of)
+        for _, tensor in tensors_in(event.data):
+            self._kept[id(tensor)] = ref(tensor), use
+
+    def on_forward(self, event: Forward) -> None:
+        for use in () if event.gradients else self._given(event):
+            use.evaluated = True
+
+    def on_backward(self, event: Backward) -> None:
+        for forward in event.forwards:
+            for use in self._given(forward) if forward.number in event.reached else ():
+                use.trained = True
+
+    def _given(self, forward: Forward) -> Iterator[Use]:
+        for tensor in forward.tensors.values():
+            for each in (tensor, tensor._base):
+                kept = None if each is None else self._kept.get(id(each))
+                if kept is not None and kept[0]() is each:
+                    yield kept[1]

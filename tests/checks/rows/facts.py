@@ -227,6 +227,11 @@ CASES = [
     Case(TestRowsInLoss, HeldOutRows(), HELD),
     Case(
         TestRowsInLoss,
+        HeldOutRows(name="test", rows=8, both=8, trained=64, pseudo=True),
+        NothingToJudge("the labels of the held-out rows in the loss are predictions of a model"),
+    ),
+    Case(
+        TestRowsInLoss,
         HeldOutRows(name="test", rows=8, both=8, trained=64),
         "8 of the 8 rows of test are among the 64 rows in the loss",
     ),

@@ -300,6 +300,43 @@ def test_a_table_at_the_end_has_a_row_for_each_evaluation() -> None:
     assert found.facts["metric.reported.accuracy.by_bits"] == "share:hits"
 
 
+def _of_three_evaluations(how: str) -> str:
+    """By which formula a number is explained that is reported after three evaluations of 40 rows in batches of 10."""
+    torch.manual_seed(3)
+    rows, labels, model = torch.randn(60, 4), torch.randint(2, (60,)), nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    with describing() as found:
+        losses, hits = [], 0
+        for _ in range(3):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(rows[40:]), labels[40:]).backward()
+            optimizer.step()
+            total, hits = 0.0, 0
+            with torch.no_grad():
+                for place in range(0, 40, 1 if how == "row by row" else 10):
+                    if how == "row by row":
+                        hits += int(model(rows[place]).argmax() == labels[place])
+                        continue
+                    said, true = model(rows[place : place + 10]), labels[place : place + 10]
+                    total += float(functional.cross_entropy(said, true, reduction="sum"))
+                    hits += int((said.argmax(1) == true).sum())
+            losses.append(total / 40)
+        print(f"best_loss {max(losses):.4f}" if how == "best" else f"accuracy {hits / 40:.3f}")
+    return " ".join(str(found).split())
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("best", "it is the highest of 3 evaluations, each the mean over 40 targets"),
+        ("batches", "of 40 targets"),  # and not of the ten of a batch that has the same share
+        ("row by row", "of 40 numbers that were compared"),
+    ],
+)
+def test_a_number_is_explained_by_the_whole_evaluation(how: str, said: str) -> None:
+    assert said in _of_three_evaluations(how)
+
+
 @pytest.mark.parametrize("name", ["validation accuracy", "train accuracy"])
 def test_accuracy_of_the_training_under_another_name(name: str) -> None:
     torch.manual_seed(0)

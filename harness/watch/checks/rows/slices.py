@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
 from harness.watch.checks.rows.observations.rows_of_slices import HeldOutRows, SlicesTrained
 
 MIN_SHARE = 0.02
@@ -49,7 +49,8 @@ class TestRowsInLoss(Check):
     ## When it is right
     Training rows that are scored along with others are not reported: the check looks only at rows that the script calls
     test, validation or held out, and only if they are not all that the model is trained on. Rows are recognised by
-    their content, and not looked at if one of them comes twice in a batch. A model that is retrained on all rows, after
+    their content, and not looked at if one of them comes twice in a batch. Pseudo-labels are not reported either: the
+    labels of those rows in the loss are what a model predicted before. A model that is retrained on all rows, after
     its settings were chosen, has nothing left to be evaluated on.
     """
 
@@ -59,6 +60,10 @@ class TestRowsInLoss(Check):
     def judge(self, fact: HeldOutRows) -> Verdict:
         if not fact.both:
             return HELD
+        if fact.pseudo:
+            return NothingToJudge(
+                "the labels of the held-out rows in the loss are a model's predictions, not their own"
+            )
         return Found(
             expected=f"a loss without the rows of {fact.name}",
             observed=f"{fact.both} of the {fact.rows} rows of {fact.name} are among the {fact.trained} rows in the "

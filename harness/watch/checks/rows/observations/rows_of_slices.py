@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import ref
@@ -13,9 +13,9 @@ from harness.torch_objects import is_dense
 from harness.watch.bounded import MOST, FirstByKey
 from harness.watch.bus import Recogniser
 from harness.watch.checks.rows.observations.rows_by_hand import FRAMES, RowsByHand
-from harness.watch.events import BackwardBegins, End, Fact
+from harness.watch.events import BackwardBegins, End, Fact, Forward
 from harness.watch.run.evaluations import Evaluation, ScoredCall
-from harness.watch.run.rows import TrainedRows, exact, largest
+from harness.watch.run.rows import MOST_ROWS, TrainedRows, exact, largest, rows_given
 
 MIN_EPOCHS = 3
 """Times that the first row was trained on. Half or double of it changes verdicts (docs/detection.md)."""
@@ -74,6 +74,8 @@ class HeldOutRows(Fact):
     """Number of these rows that were in the loss."""
     trained: int = 0
     """All rows that were in the loss."""
+    pseudo: bool = False
+    """Whether the labels of these rows in the loss are what a model said of them before, as pseudo-labels are."""
 
 
 @dataclass(eq=False)
@@ -219,33 +221,68 @@ class RowsHeldOut(Recogniser):
         """Name of a mask to the updates in which its rows had a gradient."""
         self._named = FirstByKey[int, _Named]()
         """Model number to the names in the evaluation that is not over."""
+        self._labels: dict[int, int] = {}
+        """Row to its label in the loss."""
+        self._said: dict[int, int] = {}
+        """Row to the class that a model took it for, without a gradient, before any loss had a label of it."""
+
+    def on_forward(self, event: Forward) -> None:
+        """What a model says of rows of which no loss has had a label yet."""
+        logits = None if event.gradients or event.batch is not None else event.logits
+        rows = None if logits is None or logits.dim() != 2 else rows_given(event)
+        if logits is None or rows is None or len(rows) != len(logits) or len(rows) > MOST_ROWS - len(self._said):
+            return
+        for row, label in zip(exact(rows), logits.detach().argmax(1).tolist(), strict=True):
+            if row not in self._labels:
+                self._said[row] = label
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if event.batch is not None or event.inside_step or not event.at.sampled:
             return
-        said = [f.logits for f in event.forwards if f.gradients and f.logits is not None and f.logits.dim() == 2]
-        if len(said) != 1 or len(said[0]) < MIN_ROWS or said[0].is_leaf:
+        forwards = [f for f in event.forwards if f.gradients and f.logits is not None and f.logits.dim() == 2]
+        said = None if len(forwards) != 1 else forwards[0].logits
+        given = None if said is None else rows_given(forwards[0])
+        rows = (
+            [] if said is None or given is None or len(given) != len(said) or len(given) > MOST_ROWS else exact(given)
+        )
+        targets = event.losses[0].target if len(event.losses) == 1 else None
+        labels = [] if targets is None or targets.dim() != 1 or targets.is_floating_point() else targets.tolist()
+        if len(rows) == len(labels) <= MOST_ROWS - len(self._labels):
+            self._labels |= dict(zip(rows, labels, strict=True))
+        if said is None or len(said) < MIN_ROWS or said.is_leaf:
             return
-        masks = {name: each for name, each in self._rows.held_out() if _is_mask(each, len(said[0]))}
+        masks = {name: each for name, each in self._rows.held_out() if _is_mask(each, len(said))}
         if masks:
-            self.tell(HeldOutRows(where=event.where))
-            hook = self.monitor.guarded(self, self._looking(masks, event.where))
-            said[0].register_hook(hook)  # type: ignore[no-untyped-call]
+            hook = self.monitor.guarded(self, self._looking(masks, rows, labels, event.where))
+            said.register_hook(hook)  # type: ignore[no-untyped-call]
 
-    def _looking(self, masks: dict[str, torch.Tensor], where: str | None) -> Callable[[torch.Tensor], None]:
+    def _looking(
+        self, masks: dict[str, torch.Tensor], rows: list[int], labels: list[int], where: str | None
+    ) -> Callable[[torch.Tensor], None]:
         """Told of the gradient of what was said of all rows: the rows in the loss are those that have one."""
 
         def look(gradient: torch.Tensor) -> None:
             in_loss = (gradient.detach() != 0).any(1).cpu()
+            places = in_loss.nonzero().flatten().tolist()
+            known = dict(zip(places, labels, strict=True)) if rows and len(places) == len(labels) else {}
             for name, mask in masks.items():
-                both, rows = int((mask.cpu() & in_loss).sum()), int(mask.sum())
-                if not rows or both < MIN_SHARE * rows or both >= int(in_loss.sum()):
+                own = mask.cpu() & in_loss
+                both, held_out = int(own.sum()), int(mask.sum())
+                if not held_out or both < MIN_SHARE * held_out or both >= len(places):
+                    self.tell(HeldOutRows(where=where))
                     continue
                 self._updates[name] = self._updates.get(name, 0) + 1
                 if self._updates[name] == MIN_UPDATES:
-                    self._tell_of(name, both, rows, int(in_loss.sum()), where)
+                    pseudo = self._are_said(
+                        {rows[each]: known[each] for each in own.nonzero().flatten().tolist() if known}
+                    )
+                    self._tell_of(name, both, held_out, len(places), where, pseudo=pseudo)
 
         return look
+
+    def _are_said(self, labels: Mapping[int, int]) -> bool:
+        """Whether the labels of rows are what a model said of them before they were trained on."""
+        return bool(labels) and all(self._said.get(row) == label for row, label in labels.items())
 
     def on_scored(self, fact: ScoredCall) -> None:
         of, number = fact.forward.batch, self.monitor.number_of(fact.forward.model)
@@ -273,12 +310,13 @@ class RowsHeldOut(Recogniser):
         own = named.rows.get(name, fact.rows)
         of_name = len(trained.intersection(own)) >= MIN_SHARE * len(own)
         if of_name and MIN_SHARE * len(fact.rows) <= both < len(trained):
-            self._tell_of(name, both, len(fact.rows), len(trained), named.where)
+            labels = {row: self._labels[row] for row in fact.rows & trained & self._labels.keys()}
+            self._tell_of(name, both, len(fact.rows), len(trained), named.where, pseudo=self._are_said(labels))
         else:
             self.tell(HeldOutRows())
 
-    def _tell_of(self, name: str, both: int, rows: int, trained: int, where: str | None) -> None:
-        self.tell(HeldOutRows(name=name, both=both, rows=rows, trained=trained, where=where))
+    def _tell_of(self, name: str, both: int, rows: int, trained: int, where: str | None, *, pseudo: bool) -> None:
+        self.tell(HeldOutRows(name=name, both=both, rows=rows, trained=trained, pseudo=pseudo, where=where))
 
 
 def _is_mask(value: Any, rows: int) -> bool:
