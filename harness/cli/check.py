@@ -110,7 +110,7 @@ def check(
     run, or a check crashed and no error was found, 3 the script itself crashed. With --fix, a repaired error does not
     count.
     """
-    _check_repairs(diff=diff, fix=fix, to_stdout=format_ != "text" or json_file == STDOUT, processes=processes)
+    _check_repairs(script, diff=diff, fix=fix, to_stdout=format_ != "text" or json_file == STDOUT, processes=processes)
     output = Output(json_file, quiet, verbose, format_, taken=diff, receipt=receipt)
     output = output.from_here()
     if launch.is_main_process():
@@ -151,12 +151,17 @@ def check(
         sys.exit(run(script, arguments, watched, told, **how))
 
 
-def _check_repairs(*, diff: bool, fix: bool, to_stdout: bool, processes: int | None) -> None:
+def _check_repairs(script: str | None, *, diff: bool, fix: bool, to_stdout: bool, processes: int | None) -> None:
     """Raises :class:`click.UsageError` where repairs are asked for beside what they do not go with."""
     if diff and to_stdout:
         raise click.UsageError("--diff writes its patch to stdout: name a file for --json, and no --format.")
     if (diff or fix) and processes:
         raise click.UsageError("--diff and --fix start the script in one process: leave --processes out.")
+    if (diff or fix) and script is not None and script.endswith(".ipynb"):
+        raise click.UsageError(
+            "--diff and --fix cannot edit a notebook: leave them out, or write its code to a .py file first "
+            f"(jupyter nbconvert --to script {script})."
+        )
 
 
 def _bench(

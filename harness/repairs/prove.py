@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from harness import catalogue
 from harness.errors import CannotTry
 from harness.files import diff_lines, replaced_atomically
 from harness.findings import PLACE, Finding
@@ -25,6 +26,10 @@ from harness.watch.script import CheckReport, Patch
 
 Files = Mapping[str, bytes]
 """Files below the working directory by their names."""
+
+MEANT = "it is a warning, and may be what you meant"
+NEW = "this check is new, and may be wrong"
+"""Why a warning is not repaired."""
 
 
 def _check(workdir: Workdir, options: WatchOptions, timeout: float) -> CheckReport | str:
@@ -148,9 +153,10 @@ def prove(on: Bench, report: CheckReport, again: CheckReport | None = None) -> P
         each for each in report.findings if each.check in known and (each.severity == "error" or each.check in WASTE)
     ]
     if again is None and to_repair:
-        runs = 1 + sum(len(_edits(on, each)) for each in to_repair)
-        most = f"at most {runs} runs of about {report.seconds['in all']:.0f} s"
-        on.tell(f"running it again, and once for each edit: {most}")
+        runs = sum(len(_edits(on, each)) for each in to_repair)
+        each_takes = f"about {report.seconds['in all']:.0f} s"
+        tried = f", and once for each edit: up to {runs} more runs of {each_takes} each" if runs else ""
+        on.tell(f"running it again, which takes {each_takes}{tried}")
         now = on.run({}, report.seconds["in all"])
     for finding in report.findings:
         if isinstance(now, CheckReport) and (patched := _gone_with(finding.check, now, proved)) is not None:
@@ -159,7 +165,8 @@ def prove(on: Bench, report: CheckReport, again: CheckReport | None = None) -> P
             else:
                 patch = Patch(finding.check, why=f"the patch of {patched} leaves nothing for it to judge")
         elif finding.severity == "warning" and finding.check not in WASTE:
-            patch = Patch(finding.check, why="it is a warning, and may be what you meant")
+            fault = catalogue.checks().get(finding.check)
+            patch = Patch(finding.check, why=NEW if fault is not None and fault.new_since else MEANT)
         elif finding.check not in known:
             patch = Patch(finding.check, why="no automatic repair is known for it")
         elif isinstance(now, str) or now.crashed is not None:

@@ -58,14 +58,17 @@ def summary_line(report: CheckReport) -> str:
     if report.not_looked_at:
         counted.append(f"{count(len(report.not_looked_at), 'check')} crashed")
     passes = " of shortened passes (--full: whole ones)" if report.shortened else ""
-    before, in_all = report.seconds.values()
+    seconds = report.seconds
+    parts = [f"{seconds['before the first batch']:.1f} s of importing and loading"]
+    if "reloading" in seconds:
+        parts.append(f"{seconds['reloading']:.1f} s of loading again what it saved (--no-reload)")
     found, made = ", ".join(counted) or "nothing found", f"{count(report.updates, 'update')}{passes}"
     says = f"{found} in {made}"
     if report.crashed is not None:
         ended = ENDED.search(report.crashed)
         when = f"after {made}" if report.updates else "before its first update"
         says = f"{ended[0] if ended else 'crashed'} {when}; until then {found}"
-    return f"{report.script}: {says}; {in_all:.1f} s, of which {before:.1f} s of importing and loading"
+    return f"{report.script}: {says}; {seconds['in all']:.1f} s, of which {' and '.join(parts)}"
 
 
 RECEIPT = "**harness check**: "

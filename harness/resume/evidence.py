@@ -21,8 +21,13 @@ def evidence_of_rows(attempt: Attempt, kind: Kind) -> Evidence | None:
     found = other_rows(attempt)
     if found is None or found.kind != kind or attempt.parting is None:
         return None
-    line = attempt.save_line if kind == "window" else attempt.load_line
-    return Evidence(found.expected, found.observed, line, attempt.parting.update)
+    if kind == "window":
+        return Evidence(found.expected, found.observed, attempt.save_line, attempt.parting.update)
+    batches = attempt.parting.resumed.batches
+    line = (batches[0].where if batches else None) or attempt.load_line
+    elsewhere = drawn_from(attempt, attempt.parting) if attempt.parting.after == 0 else []
+    too = f"; {' and '.join(elsewhere)} would draw different random numbers, too" if elsewhere else ""
+    return Evidence(found.expected, f"{found.observed}{too}", line, attempt.parting.update)
 
 
 def drawn_from(attempt: Attempt, parting: Parting) -> list[str]:

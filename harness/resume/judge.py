@@ -78,7 +78,7 @@ def _torn(attempt: Attempt, name: str, evidence: Evidence) -> Evidence:
         return replace(
             evidence,
             expected=f"to continue after it was killed at update {attempt.kill.at}, {moment}",
-            observed=f"{name.partition('::')[2]}: {evidence.observed}",
+            observed=f"{name} after that kill: {evidence.observed}",
             where=None if moment.operation is None else moment.operation.where,
             update=attempt.kill.at or None,
         )
@@ -86,7 +86,7 @@ def _torn(attempt: Attempt, name: str, evidence: Evidence) -> Evidence:
     return replace(
         evidence,
         expected=f"to continue although {torn.path} was being written at update {torn.at}",
-        observed=f"{name.partition('::')[2]}: {evidence.observed}",
+        observed=f"{name} after that kill: {evidence.observed}",
         where=torn.where,
         update=torn.at,
     )

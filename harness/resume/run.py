@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -128,6 +129,7 @@ def resume_script(
     """
     from harness.watch.running import readable_script
 
+    begun = time.monotonic()
     if (launch.world_size() or 1) > 1:
         raise CannotTry("harness resume starts the processes itself: call it without a launcher, with --processes")
     if not module:
@@ -151,11 +153,13 @@ def resume_script(
     chosen += [] if grace is None else asked_to_end(tried.whole.journals[0], grace, seed)
     kill_once = partial(starts.killed, resume_arguments, tried.patience, tried.most, tried.whole.fingerprint)
     for kill, made in starts.spread(kill_once, chosen):
-        tried.add(kill, made[0].journals, made[1], seconds=made[0].seconds)
+        tried.add(kill, made[0].journals, made[1])
         if kill.kind == "during a save" and kill.at and tried.lost_in_a_save():
             for before, its in starts.spread(kill_once, after_each([kill.at])):
-                tried.add(before, its[0].journals, its[1], seconds=its[0].seconds, besides=True)
-    return tried.over()
+                tried.add(before, its[0].journals, its[1], besides=True)
+    report = tried.over()
+    report.seconds["in all"] = time.monotonic() - begun
+    return report
 
 
 class Tried:
@@ -165,7 +169,7 @@ class Tried:
         self.whole, self.again = whole, again
         first = whole.journals[0]
         self.report = ResumeReport(script, updates=len(first.updates), checkpoints=len(first.checkpoints()))
-        self.report.seconds = {"uninterrupted": whole.seconds, "in all": whole.seconds + again.seconds}
+        self.report.seconds = {"uninterrupted": whole.seconds}
         self.patience = max(LEAST_PATIENCE, PATIENCE * whole.seconds)
         self.most = 2 * len(first.updates) + 1
         self._tell, self._sources = tell, set[str]()
@@ -177,14 +181,12 @@ class Tried:
         killed: list[Journal],
         restarted: Start,
         *,
-        seconds: float = 0.0,
         left: float = 0.0,
         **how: Any,
     ) -> None:
         """A kill, with what the ranks had done by then and what they did when they were started again.
 
         Args:
-            seconds: what the start that was killed took.
             left: those that the kills after it will take, if that is known.
             how: further fields of its :class:`KillReport`.
         """
@@ -196,7 +198,6 @@ class Tried:
         of_each = [Attempt(kill, *journals, sources=self._sources, hung=hung) for journals in ranks]
         self._sources |= {each.source for each in of_each if each.source is not None}
         self._attempts.append(of_each)
-        self.report.seconds["in all"] += seconds + restarted.seconds
         self.report.kills.append(_reported(of_each, **how))
         line = _line(self.report.kills[-1], self.report.seconds["uninterrupted"] / max(1, self.report.updates))
         self._tell(line + f"; about {left:.0f} s left" * (left >= 1))
@@ -250,8 +251,8 @@ def _at_every_event(starts: EventStarts, script: str, tell: Callable[[str], None
     tried.report.same = len(chosen) - len(kills)
     tell(
         f"uninterrupted again: the same, bit for bit; {tried.report.operations} file operations after update {ats[-1]}"
-        f"{' and before the first' * (ats[0] == 0)}: {len(kills)} points to kill it at, "
-        f"{tried.report.same} more leave the same files"
+        f"{' and before the first' * (ats[0] == 0)}: {len(kills)} points at which to kill it "
+        f"({tried.report.same} more would leave the same files)"
     )
     for kill, (start, left) in zip(kills, starts.after(kills, tried.patience, tried.most, tell), strict=True):
         tried.add(kill, starts.killed_at(kill), start, left=left)
@@ -460,8 +461,9 @@ def _reported(attempts: Sequence[Attempt], **how: Any) -> KillReport:
 
 def _line(kill: KillReport, seconds: float) -> str:
     began = "started from the beginning" if kill.resumed_from is None else f"continued after update {kill.resumed_from}"
-    why = " (an extra kill, beside the save that lost something)" if kill.besides else ""
+    why = " (an extra kill just before the save that lost something)" if kill.besides else ""
     kind = kill.kind if kill.event is None else kill.event
     if kill.ended is not None:
         kind += f", {kill.ended}; {kill.again} updates ({kill.again * seconds:.0f} s) are repeated"
-    return f"killed at update {kill.at}, {kind}{why}: {began}, {', '.join(kill.lost) or 'the same, bit for bit'}"
+    at = f"at update {kill.at}" if kill.at else "before the first update"
+    return f"killed {at}, {kind}{why}: {began}, {', '.join(kill.lost) or 'the same, bit for bit'}"

@@ -35,6 +35,8 @@ class BatchTrained:
     """Digest of all its tensors."""
     rows_hold: tuple[str, ...] = ()
     """Digests of what its rows hold, without padding, where they are asked for."""
+    where: str | None = field(default=None, compare=False)
+    """FILE:LINE that goes through the DataLoader, or calls the model."""
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ class Recorder(OutcomeListener):
             hold = tuple(_contents(event.tensors))
             if self._recording.tells_held_out:
                 self._taught.add(hold)
-            return BatchTrained(0, hold, _content(event.tensors))
+            return BatchTrained(0, hold, _content(event.tensors), where=event.where)
         rows, number = _places(batch.indices), self._number(batch)
         if rows is not None and self._recording.tells_rows:
             rows = _in_the_whole(rows, batch.of.dataset)
@@ -166,7 +166,7 @@ class Recorder(OutcomeListener):
         if tells_held_out:
             self._taught.add(hold)
         kept = hold if tells_rows else ()
-        return BatchTrained(number, hold if rows is None else rows, _content(batch.data), kept)
+        return BatchTrained(number, hold if rows is None else rows, _content(batch.data), kept, batch.of.where)
 
     def _number(self, batch: Batch) -> int:
         """Number of the batch's pass: it gets one when the first forward that can be differentiated comes from it."""

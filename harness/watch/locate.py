@@ -15,7 +15,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from harness.findings import interactive_shell
+from harness.findings import CELLS, interactive_shell
 
 OUR_CELL = re.compile(r"In\[\d+\]")
 """What the code of a notebook's cell is compiled under where the harness runs it."""
@@ -114,8 +114,20 @@ class Locator:
 
     def argument(self, name: str) -> str | None:
         """FILE:LINE where the user's files give an argument of that name; None where none does, or several do."""
+        return self._only(_lines_with_argument, name)
+
+    def assignment(self, attribute: str) -> str | None:
+        """FILE:LINE where the user's files give an attribute of that name another value, other than in a class's own
+        ``self``; None where none does, or several do."""
+        return self._only(_lines_with_assignment, attribute)
+
+    def _only(self, lines: Callable[[ast.AST, str], list[int]], name: str) -> str | None:
+        """The only line of the user's files, or cells, that a function of their code and a name gives."""
         files = self.users_files() | ({self._relative(self.script)} if self.script is not None else set())
-        found = [f"{file}:{line}" for file in sorted(files) for line in _lines_with_argument(file, name)]
+        texts = {file: linecache.getlines(file) for file in sorted(files) if not file.endswith(".ipynb")}
+        found = [f"{file}:{line}" for file, text in texts.items() for line in lines(_parsed("".join(text), name), name)]
+        for number, cell in CELLS.items():
+            found += [f"Cell In[{number}], line {line}" for line in lines(_parsed("\n".join(cell), name), name)]
         return found[0] if len(found) == 1 else None
 
     def _as_shown(self, name: str) -> str:
@@ -155,14 +167,25 @@ class Locator:
         return tuple(self._not_the_users)
 
 
-def _lines_with_argument(file: str, name: str) -> list[int]:
-    text = "".join(linecache.getlines(file))
-    if name not in text:  # to parse all files of a large project takes seconds
-        return []
+def _parsed(text: str, name: str) -> ast.AST:
+    """The code of a file; nothing of one that does not have the name: to parse all of a large project takes seconds."""
     try:
-        tree = ast.parse(text)
+        return ast.parse(text if name in text else "")
     except (SyntaxError, ValueError):
-        return []
+        return ast.parse("")
+
+
+def _lines_with_assignment(tree: ast.AST, attribute: str) -> list[int]:
+    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
+    targets = (target for node in assigned for target in node.targets if isinstance(target, ast.Attribute))
+    return [
+        each.lineno
+        for each in targets
+        if each.attr == attribute and not (isinstance(each.value, ast.Name) and each.value.id == "self")
+    ]
+
+
+def _lines_with_argument(tree: ast.AST, name: str) -> list[int]:
     named = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == name]
     keys = (key for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys)
     return [node.value.lineno for node in named] + [

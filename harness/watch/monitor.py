@@ -156,6 +156,8 @@ class Monitor:
         """The thread that makes it: another may fetch batches meanwhile."""
         self.loaded: float | None = None
         """When the script had loaded what it needs: it got its first batch, or made a backward pass without one."""
+        self.seconds_reloading = 0.0
+        """Seconds in which what the script saved was loaded again, after it was over."""
         self.stepped = False
         """Whether any optimizer stepped."""
         self.updated_by_hand = False

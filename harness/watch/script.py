@@ -240,7 +240,8 @@ def _outcome(script: str, session: Session, crashed: str | None, ignored: Collec
         notes=found.notes,
         shortened=any(monitor.passes_shortened for monitor in session.monitors),
         crashed=crashed,
-        seconds={"before the first batch": (first or end) - begun, "in all": end - begun},
+        seconds={"before the first batch": (first or end) - begun, "in all": end - begun}
+        | ({"reloading": reloading} if (reloading := sum(each.seconds_reloading for each in session.monitors)) else {}),
     )
     if crashed is not None:
         report.notes += _hints(script, crashed)

@@ -177,7 +177,8 @@ def test_what_is_not_looked_at_any_more_is_not_repaired(held: bool, monkeypatch:
     patches = prove.prove(on, report).patches
     assert [each.gone_with for each in patches] == [None, CAUSE if held else None]
     assert held or patches[1].why == f"the patch of {CAUSE} leaves nothing for it to judge"
-    assert told[0] == "running it again, and once for each edit: at most 5 runs of about 1 s"
+    edits = "up to 4 more runs of about 1 s each"
+    assert told[0] == f"running it again, which takes about 1 s, and once for each edit: {edits}"
 
 
 @pytest.mark.parametrize(
@@ -197,6 +198,13 @@ def test_what_gets_no_patch_is_said(check: Check, tmp_path: Path, old: str, new:
     about = {"check": found["findings"][0]["check"], "file": None, "diff": None, "gone_with": None}
     assert patch == {**about, "why": why}
     assert f"  no patch: {patch['check']}: {why}\n" in done.stderr
+
+
+def test_a_notebook_is_refused_before_it_is_run(check: Check, tmp_path: Path) -> None:
+    write(tmp_path, "{}", "train.ipynb")
+    done, _ = check("--diff", "train.ipynb")
+    assert done.status == 2
+    assert "cannot edit a notebook" in done.stderr
 
 
 @pytest.mark.nightly

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 import torch
@@ -215,6 +216,10 @@ class TensorsHeld(Fact):
     """Tensors that got no gradient and belong to no model that was called."""
     of_another_model: bool = False
     """Whether it holds a model that is never called in the place of the one that is trained."""
+    not_held: Sequence[str] = ()
+    """Parameters of the model in use that got gradients and are in no optimizer, where it holds others of it."""
+    replaced_at: str | None = None
+    """The line that puts the module of these in its place."""
     without_gradient: int = 0
     """Tensors that never got a gradient though their model was called, or, where the loss reaches none, all."""
     called: bool = True
@@ -474,6 +479,7 @@ class Parameters(Recogniser):
                 tensors=len(held.all),
                 foreign=len(held.foreign),
                 of_another_model=self.holds_another_model(held),
+                **self._replaced(held),
                 without_gradient=len(cut),
                 called=cut == held.cut_off,
                 share_of_elements=held.share_of_elements(held.cut_off),
@@ -494,6 +500,16 @@ class Parameters(Recogniser):
         dead = (held.matrices & held.reached) - held.nonzero
         if held.looks >= GRADIENT_SAMPLES and not self._weighed and dead and not held.foreign:
             self.tell(ZeroGradients(matrices=len(dead), shown=self.shown(dead), where=where))
+
+    def _replaced(self, held: OptimizerTensors) -> dict[str, Any]:
+        """What took the place of a part of the model after the optimizer was made."""
+        model = next((each for each in self.models if each.held and each.forgotten), None)
+        if model is None or not (held.reached and held.foreign):
+            return {}
+        new = [name for name in model.order if name in model.forgotten]
+        parents = {name.rpartition(".")[0].rpartition(".")[2] for name in new} - {""}
+        at = self.monitor.locator.assignment(*parents) if len(parents) == 1 else None
+        return {"not_held": new, "replaced_at": at}
 
     def _missing_in_each_block(self, held: OptimizerTensors) -> tuple[str | None, int]:
         """A member that no block of the script's own uses: one that is in a model once may be meant to be left."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -141,7 +143,12 @@ class Reloads(Recogniser):
         if kept := self.tokenizers.get(path):
             template = getattr(kept.tokenizer, "chat_template", None) is not None
             order = replace(order, texts=self.texts(kept), template=template)
+        begun, terminal = time.perf_counter(), sys.__stderr__
+        if terminal is not None and terminal.isatty():
+            name = os.path.basename(path)
+            terminal.write(f"harness: loading {name} again, as its users will (--no-reload leaves that out)\n")
         self._told[path] = loaded_again(path, order, model.args, model.kwargs)
+        self.monitor.seconds_reloading += time.perf_counter() - begun
         return self._told[path]
 
     def _is_latest(self, path: str) -> None:

@@ -74,6 +74,13 @@ CASES = [
         TensorsHeld(tensors=8, foreign=8, of_another_model=True),
         "8 of the optimizer's 8 tensors belong to no model that was called",
     ),
+    Case(
+        HoldsAnotherModel,
+        TensorsHeld(
+            tensors=6, foreign=2, of_another_model=True, not_held=["head.weight", "head.bias"], replaced_at="train.py:9"
+        ),
+        "are in no optimizer. The optimizer was made before train.py:9, and holds 2 tensors",
+    ),
     Case(HoldsOnlyFrozen, HeldByAll(), HELD),
     Case(
         HoldsOnlyFrozen,

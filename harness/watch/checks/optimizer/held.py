@@ -7,7 +7,7 @@ from harness.watch.facts.parameters import ModelHeld, TensorsHeld, names
 
 
 class HoldsAnotherModel(Check):
-    """The optimizer holds the parameters of a model that is never called, not those of the model in use.
+    """The optimizer holds parameters that do not belong to the model in use.
 
     ## Why is this a bug?
     An optimizer keeps the tensors that it was given. If the model is loaded again, copied or given a new head
@@ -29,6 +29,16 @@ class HoldsAnotherModel(Check):
     def judge(self, fact: TensorsHeld) -> Verdict:
         if not fact.of_another_model:
             return HELD
+        if fact.not_held:
+            lost = f"{fact.foreign} tensors that the model no longer has"
+            at = f" before {fact.replaced_at}" if fact.replaced_at else " earlier"
+            return Found(
+                expected="an optimizer with the parameters of the model in use",
+                observed=f"{names(fact.not_held)} get gradients and are in no optimizer. The optimizer was made{at}, "
+                f"and holds {lost}",
+                where=fact.made,
+                update=1,
+            )
         return Found(
             expected="an optimizer with the parameters of the model in use",
             observed=f"{fact.foreign} of the optimizer's {fact.tensors} tensors belong to no model that was called, "
