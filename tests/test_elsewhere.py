@@ -19,6 +19,10 @@ ROOT = Path(__file__).parent.parent
 STANDS_FOR_HARNESS = """#!/bin/sh
 printf '%s\\n' "$@" >> "$CALLS/$(ls "$CALLS" | wc -l)"
 echo "{}"
+case "$*" in
+*annotated*) echo "::error file=a.py,line=3,title=gradients%3A%3Anot-cleared%3A Old gradients.::expected none";;
+*sarif*) echo '"ruleId": "rows::drawn-alike", "level": "error"';;
+esac
 for last; do :; done
 case $last in [0-9]) exit "$last";; esac
 """
@@ -113,9 +117,17 @@ def test_the_action_compares_trainings_and_says_what_came_out(action: Action, tr
     assert isinstance(main.commands["baseline"], click.Group)
     assert main.commands["baseline"].commands["compare"].make_context("compare", words[2:])
     summary = (action.folder / "summary").read_text()
-    assert "| `a.py 1` | an error was found |\n| `b.py` | no error |\n" in summary
+    assert "| `a.py 1` | found |\n| `b.py` | no error |\n" in summary
     assert summary.count("| harness check |") == 1
     assert summary.endswith("**harness baseline compare**\n\n    {}\n")
+
+
+def test_the_summary_names_what_was_found(action: Action) -> None:
+    assert action.run(scripts="a.py --annotated 1")[0] == 1
+    assert action.run(scripts="b.py 3", format="sarif")[0] == 3
+    summary = (action.folder / "summary").read_text()
+    assert "| `a.py --annotated 1` | found: `gradients::not-cleared` |\n" in summary
+    assert "| `b.py 3` | the script crashed; found: `rows::drawn-alike` |\n" in summary
 
 
 def test_the_action_with_trainings_alone_checks_no_script(action: Action) -> None:
