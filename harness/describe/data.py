@@ -61,7 +61,7 @@ MOST_COLUMNS = 32
 ROLES = ("train", "evaluation", "read for something else")
 """What passes over a DataLoader are for, as far as the model's calls say. Baselines keep these names."""
 
-NOT_GIVEN = "not given to a model directly"
+NOT_GIVEN = "not passed to a model directly"
 """How the last of them is shown."""
 
 

@@ -192,7 +192,7 @@ class Metrics(Section):
 
         for fact in self._reported[:MOST_REPORTED]:
             name = names.of((fact.name, fact.where), f"reported.{'_'.join(fact.name.split())}")
-            by = "no formula that is known gives it" if fact.by is None else f"it is {fact.by}"
+            by = "it could not be reproduced" if fact.by is None else f"it is {fact.by}"
             said = f"reported: {fact.name} {number(fact.number)}; {by}"
             facts = {f"by{BITS}": "unknown" if fact.by is None else fact.by.key, "times": fact.rounds}
             yield line("metric", said, facts, fact.where, of=name)
@@ -426,7 +426,7 @@ class Randomness(Section):
                 said = f"seeded with {listed(values) or 'something else than a number'}"
                 said += f", {len(seeds)} times" if len(seeds) > 1 else ""
             else:
-                said = "never seeded, and drawn from" if drawn else "never seeded, nor drawn from"
+                said = "not seeded, but used" if drawn else "not seeded, not used"
             alike.setdefault((said, seeds[0][1] if seeds else None), []).append(library)
             yield line("randomness", "", facts, of=library)
         for (said, where), libraries in alike.items():

@@ -25,6 +25,9 @@ from harness.watch.monitor import HELD
 MOST_CLASSES = 50
 """Values of targets that are counted one by one: more are tokens."""
 
+MOST_NAMED = 50
+"""Classes of a loss whose targets are named by class: of more they are tokens."""
+
 COMPARED_PASSES = 32
 """Backward passes whose loss is compared with the mean over its targets."""
 
@@ -50,6 +53,8 @@ class _Loss:
     by_row: bool = False
     """Whether it gives a loss for each row, or was written by hand: its weight is not known then."""
     shape: str = ""
+    width: int = 0
+    """Classes of the input; 0 where it is not one of classes."""
     targets: str = ""
     calls: int = 0
     more: bool = False
@@ -186,6 +191,7 @@ class Losses(Section):
             seen.options = {n: call.options[n] for n in SHOWN_OPTIONS if call.options.get(n) is not None}
             seen.options |= {n: True for n in ("weight", "pos_weight") if call.options.get(n) is not None}
             classes = call.input.shape[1] if call.of_classes else None
+            seen.width = classes or 0
             seen.shape = f"{classes} classes" if classes else "x".join(map(str, call.input.shape[1:])) or "one number"
             seen.by_hand = call.by_hand
             seen.by_row = call.value.dim() > 0 or call.by_hand
@@ -221,6 +227,8 @@ class Losses(Section):
         if self._values:
             first, last = self._values[0], self._last()
             said = f"{number(first)} at first, {number(last)} at the end"
+            if share and share[1] and abs(share[1] - 1) > SHARE_RTOL:
+                said += f"; as means over the targets {number(first / share[1])} and {number(last / share[1])}"
             said += f"; not a finite number in {self._not_finite} of the first updates" if self._not_finite else ""
             yield line("loss", said, {"not_finite": self._not_finite})
 
@@ -248,15 +256,16 @@ class Losses(Section):
         weight = facts.get("weight", 1.0)
         if weight != 1.0:
             words = {None: "never differentiated", "varies": "with a weight that varies"}
-            said += f", {words[weight] if weight in words else f'times {number(weight)}'}"
+            said += f" ({words[weight] if weight in words else f'the loss multiplied by {number(weight)}'})"
         if seen.ignored:
-            said += f" counted and {seen.ignored:,} ignored ({seen.ignored / (seen.counted + seen.ignored):.0%})"
+            said += f", {seen.ignored:,} ignored ({seen.ignored / (seen.counted + seen.ignored):.0%})"
         if weightless:
             facts["weightless"] = weightless
             said += f", {weightless:,} of them with a weight of 0"
         if seen.targets.startswith(("int", "uint", "bool")) and not seen.many and seen.classes:
             facts["classes"] = {str(int(each)): seen.classes[each] for each in sorted(seen.classes)}
-            said += ": " + listed((f"{value} of class {key}" for key, value in facts["classes"].items()), most=6)
+            of_class = (f"{value} of class {key}" for key, value in facts["classes"].items())
+            said += f": {listed(of_class, most=6)}" if seen.width <= MOST_NAMED else ""
         elif seen.targets.startswith("float") and not seen.many and len(seen.classes) <= 2:
             facts["classes"] = {f"{each:g}": seen.classes[each] for each in sorted(seen.classes)}
             said += ": " + listed(f"{value} of {key}" for key, value in facts["classes"].items())

@@ -248,7 +248,7 @@ def test_a_loop_without_a_loader_has_its_rows_too() -> None:
     assert "the learning rate of SGD stays 0.1" in str(found)
 
 
-@pytest.mark.parametrize("used", ["train", "evaluation", "not given to a model directly"])
+@pytest.mark.parametrize("used", ["train", "evaluation", "not passed to a model directly"])
 def test_batches_that_are_kept_in_a_list_are_for_what_a_model_is_given_later(used: str) -> None:
     rows, labels = torch.randn(24, 5), torch.randint(3, (24,))
     model = nn.Linear(5, 3)
@@ -350,7 +350,7 @@ def test_what_a_loop_draws_from_unseeded_is_said() -> None:
     assert found.facts["randomness.Python.drawn"] is True
     assert found.facts["randomness.Python.seeds"] == []
     assert found.facts["randomness.NumPy.seeds"] == [3]
-    assert "Python never seeded, and drawn from" in str(found)
+    assert "Python not seeded, but used" in str(found)
 
 
 def test_no_gpu_is_begun_to_be_used_by_asking_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

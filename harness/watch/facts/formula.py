@@ -55,6 +55,7 @@ WORDS: dict[str, str] = {
     "root-mean-square": "the root of the mean square of {targets:,} differences",
     "explained-share": "the explained share of the variance of {targets:,} targets",
     "exponential": "the exponential of {of}",
+    "unscaled": "{of}, as the loss function gave it",
     "lowest": "the lowest of {evaluations} evaluations, each {of}",
     "highest": "the highest of {evaluations} evaluations, each {of}",
     # Mistakes
@@ -122,12 +123,12 @@ class Formula:
     @property
     def of_training(self) -> bool:
         """Whether it is over what the model was trained on."""
-        return self.over in TRAINED
+        return self.over in TRAINED or (self.of is not None and self.of.of_training)
 
     @property
     def rank(self) -> tuple[int, ...]:
         """What it is sorted by among those that give a number: the simplest first, those of the training last."""
-        trained = [*TRAINED].index(self.over) if self.of_training else -1
+        trained = [*TRAINED].index(self.over) if self.over in TRAINED else -1
         stream = [*STREAMS].index(self.over) if self.over in STREAMS else -1
         inner = self.of.rank if self.of is not None else ()
         # Of several parts of an evaluation that give it, the largest is the one that the script is about.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -62,6 +62,9 @@ MOST_PLACES, MOST_ROUNDS = 128, 64
 EVIDENCE = 4.0
 """Digits, over all rounds and beside those of the number of formulas, in which a mistaken one gives a number that no
 right one gives: that one of them does by chance has then a probability of one in 10,000."""
+
+SAME_SHARE = 1e-5
+"""How far shares of a loss may be apart that are the same but for rounding."""
 
 MOST_DIGITS = 5.0
 """Digits in which float32 is sure."""
@@ -359,6 +362,10 @@ class ReportedNumbers(Recogniser):
         """What the latest forward without a graph came to."""
         self._losses: list[tuple[torch.Tensor, int]] = []
         """Losses that were differentiated since a number was reported, each with its number of rows."""
+        self._given: list[torch.Tensor | None] = []
+        """What the loss function gave of each, where it is one mean."""
+        self._share: float | None = None
+        """What share of that was differentiated, the same each time; NaN where it is not known, or varies."""
         self._hits: list[tuple[torch.Tensor, int]] = []
         """Hits of the rows that were trained on since then."""
         self._last = 0.0
@@ -396,6 +403,8 @@ class ReportedNumbers(Recogniser):
             given = event.forwards[-1].tensors.values() if event.forwards else ()
             rows = next((len(each) for each in given if each.dim()), 1)
             self._losses.append((event.root.detach() / event.scale, rows))
+            means = [call.value.detach() for call in event.losses if call.is_mean and call.value.dim() == 0]
+            self._given.append(means[0] if len(means) == len(event.losses) == 1 else None)
             if len(self._losses) >= MOST_WAITING:
                 self._add_up()
 
@@ -509,7 +518,9 @@ class ReportedNumbers(Recogniser):
             place.moment = self._moment
             if self._in_all != place.latest:  # else it is said twice, as printed and to a log
                 place.before, place.latest = place.latest, self._in_all
-            since = [*self._in_all.since(place.before).values("report"), *self._in_all.values("training")]
+            since = self._with_unscaled(
+                [*self._in_all.since(place.before).values("report"), *self._in_all.values("training")]
+            )
             right = [*known.right, *(self._best() if BEST.search(number.name) else ())]
             place.rounds.append(judged(number, known._replace(right=right, trained=[*known.trained, *since])))
         if slots:
@@ -545,7 +556,15 @@ class ReportedNumbers(Recogniser):
         self._add_up()
         latest_loss = Value("loss", formula("training-loss", over="batch"), self._last)
         trained = [latest_loss] if self._in_all.number else []
-        return Known(right, [*trained, *self._in_pass.values("pass")], wrong, whole)
+        return Known(right, self._with_unscaled([*trained, *self._in_pass.values("pass")]), wrong, whole)
+
+    def _with_unscaled(self, trained: Iterable[Value]) -> list[Value]:
+        """Values of the training, and those of its losses before they were divided for accumulation, say."""
+        found, share = list(trained), self._share
+        if share is None or math.isnan(share) or abs(share - 1) <= SAME_SHARE:
+            return found
+        losses = [each for each in found if each.kind == "loss"]
+        return [*found, *(Value(kind, formula("unscaled", of), value / share) for kind, of, value, _ in losses)]
 
     def _best(self) -> Iterator[Value]:
         """The lowest and the highest of what the evaluations of the same rows came to, by each formula."""
@@ -590,13 +609,19 @@ class ReportedNumbers(Recogniser):
     def _add_up(self) -> None:
         new = _Training()
         losses = brought([loss for loss, _ in self._losses])
-        for loss, (_, rows) in zip(losses, self._losses, strict=True):
+        given = iter(brought([each for each in self._given if each is not None]))
+        for loss, (_, rows), mean in zip(losses, self._losses, self._given, strict=True):
             self._last = float(loss)
             new = new.and_one(self._last, rows)
+            whole = None if mean is None else float(next(given))
+            share = self._last / whole if whole else math.nan
+            same = self._share is None or abs(share - self._share) <= SAME_SHARE * abs(share)
+            self._share = share if same else math.nan
         hits, of = sum(map(int, brought([each for each, _ in self._hits]))), sum(each for _, each in self._hits)
         new = new._replace(hits=hits, of=of)
         self._in_pass, self._in_all = self._in_pass.plus(new), self._in_all.plus(new)
         self._losses.clear()
+        self._given.clear()
         self._hits.clear()
 
     def _tally(self, of: _Evaluation, earlier: list[Tally]) -> Tally:

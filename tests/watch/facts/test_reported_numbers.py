@@ -337,6 +337,26 @@ def test_a_number_is_explained_by_the_whole_evaluation(how: str, said: str) -> N
     assert said in _of_three_evaluations(how)
 
 
+@pytest.mark.parametrize(
+    ("factor", "said"), [(4, "of the latest batch, as the loss function gave it"), (1, "of the latest")]
+)
+def test_a_loss_that_is_divided_for_accumulation_is_known_as_it_was(factor: int, said: str) -> None:
+    torch.manual_seed(0)
+    rows, labels, model = torch.randn(64, 4), torch.randint(2, (64,)), nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    with describing() as found:
+        for place in range(0, 64, 8):
+            loss = functional.cross_entropy(model(rows[place : place + 8]), labels[place : place + 8]) / factor
+            loss.backward()
+            if place % 32 == 24:
+                optimizer.step()
+                optimizer.zero_grad()
+                print(f"loss {factor * float(loss):.5f}")
+    text = " ".join(str(found).split())
+    assert f"it is the training loss {said}" in text
+    assert ("as means over the targets" in text) == (factor == 4)
+
+
 @pytest.mark.parametrize("name", ["validation accuracy", "train accuracy"])
 def test_accuracy_of_the_training_under_another_name(name: str) -> None:
     torch.manual_seed(0)
