@@ -145,6 +145,8 @@ class ScheduledRun:
     """Whether every pass that trained was gone through to its end."""
     cut: bool = False
     """Whether the latest pass that trained was left before its end."""
+    left_after: tuple[int, int | None] | None = None
+    """After how many batches it was, and of how many."""
     shortened: bool = False
     """Whether any was shortened."""
     evaluated_between: bool = False
@@ -212,7 +214,11 @@ class ScheduleOver(Fact):
         ahead = max(self.seen.planned, self.seen.end or 0)
         rises = self.stops_at(ahead) < self.stops_at()
         at = f"the learning rate {'still rises' if rises else 'stops'} at {self.stops_at(ahead):.0%} of its peak"
-        return f"the schedule is made for {self.seen.end} steps but gets only {self.seen.planned_steps}, so {at}"
+        says = f"the schedule is made for {self.seen.end} steps but gets only {self.seen.planned_steps}, so {at}"
+        batches, planned = self.training.left_after or (0, None)
+        if self.training.epochs > 1 and planned and batches < planned:  # by an exception that is caught, perhaps
+            says += f"; the last pass over the data was left after {batches} of {planned} batches"
+        return says
 
     def stops_at(self, ahead: float = 0) -> float:
         """The learning rate after the last step, as a share of its peak up to then, or up to a step ahead."""
@@ -405,6 +411,7 @@ class SchedulerLedger(Recogniser):
         training.epochs += 1
         training.known = training.known and not training.cut and not (ended.shortened and ended.planned is None)
         training.cut = not ended.exhausted and not ended.shortened
+        training.left_after = (ended.batches, ended.planned) if training.cut else None
         if len(training.extents) < 2:
             training.extents.add((ended.batches, ended.planned))
         training.shortened = training.shortened or ended.shortened

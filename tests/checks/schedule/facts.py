@@ -175,6 +175,11 @@ CASES = [
         over(200, rate=linear(200)),
         "is made for 200 steps but gets only 100, so the learning rate stops at 50%",
     ),
+    Case(
+        WrongLength,
+        over(200, rate=linear(200), training={"left_after": (6, 12), "cut": True, "epochs": 2}),
+        "so the learning rate stops at 50% of its peak; the last pass over the data was left after 6 of 12 batches",
+    ),
     Case(WrongLength, over(200, rate=linear(200), training={"evaluated_between": True}), HELD),
     Case(
         WrongLength,
