@@ -278,7 +278,7 @@ def test_an_interrupted_recording_says_what_it_keeps(
 
     _, start = sessions.seeds_to_record(small, 1, tmp_path, timeout=60)
     monkeypatch.setattr(sessions, "run_recipe", interrupted)
-    with pytest.raises(CannotTry, match="interrupted; no seed was recorded, and the same command continues there"):
+    with pytest.raises(CannotTry, match="interrupted; no seed was recorded, and the same command continues from there"):
         list(sessions.record_seeds([small], tmp_path, start=start, timeout=60))
 
 

@@ -177,7 +177,7 @@ def test_what_cannot_be_written_is_said(
     before = write(tmp_path / "docs" / "a.txt", listing)
     result = harness("--fix")
     assert result.exit_code == 1, result.output
-    assert "a:1: left as it is: its lines are not those that were executed" in result.stdout
+    assert "a:1: not changed: its lines are not those that were executed" in result.stdout
     assert (tmp_path / "docs" / "a.txt").read_bytes() == before
 
 

@@ -230,7 +230,7 @@ def test_what_cannot_be_tried_is_said(tmp_path: Path, pytestconfig: pytest.Confi
     assert whys["depends::on-evaluation-batches"] == "no DataLoader is used for evaluations alone"
     assert whys["depends::on-an-earlier-run"].startswith("two unchanged runs already differ")
     assert found["notes"] == [
-        "the script does not seed torch: every run began with the seed 0, so all draw the same random numbers"
+        "the script does not seed torch: every run started with seed 0, so all draw the same random numbers"
     ]
 
 
