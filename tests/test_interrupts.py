@@ -100,8 +100,8 @@ def test_a_signal_keeps_what_was_measured(long_run: list[str], tmp_path: Path, n
         process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert "harness: interrupted; what was measured until then is in" in errors
-    assert "--resume goes on with it" in errors
+    assert "harness: interrupted; the results so far are in" in errors
+    assert "--resume continues from there" in errors
     assert "Traceback" not in errors
     record = RunRecord.read(tmp_path / "out")
     assert record.interrupted
@@ -121,7 +121,7 @@ def test_so_in_several_processes(long_run: list[str], tmp_path: Path, number: si
             process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert "harness: interrupted; what was measured until then is in" in errors
+    assert "harness: interrupted; the results so far are in" in errors
     assert "Traceback" not in errors
     record = RunRecord.read(tmp_path / "out")
     assert record.interrupted

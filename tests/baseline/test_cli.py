@@ -170,7 +170,7 @@ def test_what_fails_before_the_first_update_is_not_trained(
     fake.write_text(mine.read_text().replace("dataset='tests/small'", "dataset='glue/mrpc'"))
     done = harness("baseline", *command, "--recipe", f"{fake}:small", "--baselines", recorded)
     assert done.exit_code == 2
-    assert "load::split-sizes failed before the first update; harness run says more" in done.output
+    assert "load::split-sizes failed before the first update; harness run shows more" in done.output
 
 
 def worse(folder: Path, tmp_path: Path, **changes: Any) -> Path:

@@ -286,7 +286,7 @@ def test_an_interrupt_leaves_nothing_behind(number: signal.Signals, tmp_path: Pa
     assert not os.path.exists(f"/proc/{child}")
     assert os.listdir(scratch) == []
     if number != signal.SIGKILL:
-        assert "interrupted while edits were tried; nothing was written" in said
+        assert "interrupted while testing edits; nothing was written" in said
 
 
 def finding(check: str) -> Finding:
