@@ -255,5 +255,5 @@ def test_a_script_that_crashes(tmp_path: Path, pytestconfig: pytest.Config) -> N
     (tmp_path / "train.py").write_text("raise ValueError('no data')\n")
     done = server_of(pytestconfig).run(tmp_path, "--command", "vary", "train.py", program="tests.resume.forked")
     assert done.status == 2
-    assert "train.py crashes" in done.stderr
+    assert "train.py crashed" in done.stderr
     assert "ValueError: no data" in done.stderr
