@@ -376,14 +376,18 @@ class Isolation:
 
     def _problems(self) -> Iterator[str]:
         if self.not_put_back:
-            yield f"  not put back: {'; '.join(self.not_put_back)}; see harness doctor"
+            yield f"  not restored: {'; '.join(self.not_put_back)}; see harness doctor"
         for program in self.refused:
-            yield f"  held back: {program}; what follows from it was not seen (docs/isolation.md)"
+            yield f"  blocked: {program}; its consequences were not checked (docs/isolation.md)"
         if self.instead:
             yield f"  ran in a mirror of the working directory: {self.instead}"
         if self.changed and self.kind == "directory":
-            by = f"perhaps by {few(self.programs, MOST_FILES)}, which it started" if self.programs else "unseen"
-            yield f"  changed, {by}: {few(self.changed, MOST_FILES)}; it is not as it was before the script ran"
+            by = (
+                f"perhaps by {few(self.programs, MOST_FILES)}, which it started"
+                if self.programs
+                else "without our noticing"
+            )
+            yield f"  changed, {by}, and not restored: {few(self.changed, MOST_FILES)}"
         elif self.changed:
             yield f"  changed in place: {few(self.changed, MOST_FILES)}"
 
@@ -392,14 +396,14 @@ class Isolation:
             yield f"  hidden: {few(self.hidden, MOST_FILES)}, which the script saved and would continue from"
         if self.held_back:
             started = "; programs that it started were told to stay offline" * bool(self.programs)
-            yield f"  held back, and not uploaded: {'; '.join(self.held_back)}{started}; requests of its own were not"
+            yield f"  blocked, so not uploaded: {'; '.join(self.held_back)}{started}; its own requests were not blocked"
         if self.cached:
-            yield f"  kept for the next run: {count(len(self.cached), 'cache')} of datasets beside the data"
+            yield f"  kept for the next run: {count(len(self.cached), 'cache')} of datasets next to the data"
         if self.kind == "directory" and not self.wrote and self.removed:
-            yield f"  removed {count(self.removed, 'file')} or folders in its own view; yours are as they were"
+            yield f"  removed {count(self.removed, 'file')} or folders in its own view; yours are unchanged"
         if self.kind == "directory" and self.wrote:
             kept = f"kept in {self.kept_in}" if self.kept_in else "not kept (--keep FOLDER keeps them)"
-            back = f"; put back: {few(self.put_back, MOST_FILES)}" if self.put_back else ""
+            back = f"; restored: {few(self.put_back, MOST_FILES)}" if self.put_back else ""
             yield f"  wrote {count(self.wrote, 'file')}, {_size(self.bytes)}; {kept}{back}"
 
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from harness.vary.run import VaryReport
 
 MARKERS = {
-    "gpu": "needs a CUDA device; skipped where there is none",
+    "gpu": "needs a CUDA device; skipped if there is none",
     "slow": "takes more than a few seconds",
-    "hub": "fetches from the hub; skipped where it is out of reach",
+    "hub": "fetches from the hub; skipped if the hub cannot be reached",
     "distributed": "starts several processes",
 }
 
@@ -44,7 +44,7 @@ OPTIONS = {
     "harness_data": "read the corpus from this folder",
     "harness_checkpoint": "start from this checkpoint folder or hub name",
     "harness_loop": "train with this loop: plain, accelerate or trainer",
-    "harness_baselines": "the folder of the baselines (default: baselines, and the shipped)",
+    "harness_baselines": "the folder of the baselines (default: baselines, and the shipped ones)",
     "harness_report": "write a page (HTML) of the session's runs to this file",
 }
 """Each is an option (``--harness-recipe``) and a setting. A path is seen from where it was written: from the working
@@ -76,7 +76,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, help_ in OPTIONS.items():
         option = f"--{name.replace('_', '-')}"
         group.addoption(option, dest=name, metavar="VALUE", help=f"{help_} (ini: {name})")
-        parser.addini(name, f"{help_}; a path is seen from the rootdir" if name != "harness_loop" else help_)
+        parser.addini(name, f"{help_}; a path is relative to the rootdir" if name != "harness_loop" else help_)
     group.addoption(
         "--harness-training",
         action="store_true",
@@ -144,7 +144,7 @@ class Trainings(pytest.File):
             raise pytest.UsageError(f"harness: {error}") from None
         if not found:
             raise pytest.UsageError(
-                f"harness: {self.path} names no training; write [[tool.harness.training]] with a name and a script"
+                f"harness: {self.path} names no training; add [[tool.harness.training]] with a name and a script"
             )
         for each in found:
             for section in ("checks", *sections()):
@@ -252,7 +252,7 @@ class TrainingVaried(pytest.Item):
         if report.findings:
             pytest.fail("\n".join(outcome_lines(report)), pytrace=False)
         if not report.applied:
-            pytest.skip("no relation could be tried")
+            pytest.skip("no relation could be tested")
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, self.name
@@ -383,7 +383,7 @@ def _report(config: pytest.Config, output: Path) -> str:
     try:
         inputs = read_inputs([Path(record) for record in config.stash[RECORDS]])
         if not inputs:
-            return f"{output} is not written: no test of this session has run a recipe"
+            return f"{output} is not written: no test of this session ran a recipe"
         for each in inputs:
             with suppress(CannotTry):
                 compared(folder, each.content, fallback=fallback)
@@ -416,9 +416,9 @@ def _check_gpu_tests(session: pytest.Session) -> None:
     lost = [item.nodeid for item in gpu if "benchmark" not in getattr(item, "fixturenames", ())]
     if lost and asked_for and config.getoption("benchmark_only", False):
         raise pytest.UsageError(
-            f"--benchmark-only would skip {len(lost)} GPU tests, because they lack the fixture benchmark: "
-            f"{', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}; run their code through benchmark, or leave out "
-            "--benchmark-only"
+            f"--benchmark-only would skip {len(lost)} GPU tests, because they do not use the fixture benchmark: "
+            f"{', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''}; run their code through benchmark, or leave "
+            "out --benchmark-only"
         )
 
 

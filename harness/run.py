@@ -106,7 +106,7 @@ def run_recipe(
             return _in_processes(request, timeout)
     if launched > 1 and not recipe.distributable:
         raise CannotTry(
-            f"the loop {recipe.loop} runs in one process and {launched} were started; choose --loop accelerate"
+            f"the loop {recipe.loop} runs in one process but {launched} were started; choose --loop accelerate"
         )
     _check_checkpoint(recipe, stages)
     with (
@@ -128,7 +128,7 @@ def preflight(recipe: Recipe, *, timeout: float = launch.PATIENCE) -> RunRecord:
         raise CannotTry("interrupted before the first update")
     if record.checks_failed:
         found = sorted({finding.check for finding in record.findings if finding.severity == "error"})
-        raise CannotTry(f"{', '.join(found)} failed before the first update; harness run says more")
+        raise CannotTry(f"{', '.join(found)} failed before the first update; harness run shows more")
     return record
 
 
@@ -340,13 +340,13 @@ def _check_vacant(folder: Path, *, resume: bool) -> None:
     unfinished = (folder / CHECKPOINT).exists() or (recorded and RunRecord.read(folder).interrupted)
     if unfinished and not resume:
         raise CannotTry(
-            f"output folder {folder} already holds a run that was interrupted; go on with it with --resume, or choose "
-            "another folder"
+            f"output folder {folder} already holds an interrupted run; continue it with --resume, or choose another "
+            "folder"
         )
     if recorded and not unfinished and resume:
         raise CannotTry(
-            f"the run in output folder {folder} is finished, so there is nothing to go on with; choose another folder "
+            f"the run in output folder {folder} is finished, so there is nothing to continue; choose another folder "
             "for another run"
         )
     if not unfinished and (recorded or (folder / MODEL_FOLDER).exists()):
-        raise CannotTry(f"output folder {folder} already holds a run; choose another folder, or move that one away")
+        raise CannotTry(f"output folder {folder} already holds a run; choose another folder, or move this one away")

@@ -207,7 +207,7 @@ def test_check_shows_how_to_name_a_module(invoke: Invoke) -> None:
 
 
 def test_a_summary_is_in_words(invoke: Invoke) -> None:
-    assert "name the silent bug in it" in invoke("check", "--help").output
+    assert "name its silent bugs" in invoke("check", "--help").output
 
 
 def test_module_and_version() -> None:

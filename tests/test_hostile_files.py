@@ -191,7 +191,9 @@ def test_a_number_of_the_recipe_that_is_none_is_named(home: Path, name: str, key
     path.write_text(json.dumps(content))
     result = harness("baseline", "show", "--baselines", "baselines")
     no_traceback(result, key)
-    assert f"recipe.{key} is 'two'; expected a whole number from {2 if key == 'num_labels' else 1} on" in result.output
+    assert (
+        f"recipe.{key} is 'two'; expected a whole number of at least {2 if key == 'num_labels' else 1}" in result.output
+    )
 
 
 def test_a_message_leaves_out_the_middle_of_what_it_quotes(home: Path) -> None:

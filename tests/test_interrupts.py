@@ -100,8 +100,8 @@ def test_a_signal_keeps_what_was_measured(long_run: list[str], tmp_path: Path, n
         process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert "harness: interrupted; what was measured until then is in" in errors
-    assert "--resume goes on with it" in errors
+    assert "harness: interrupted; the results so far are in" in errors
+    assert "--resume continues from there" in errors
     assert "Traceback" not in errors
     record = RunRecord.read(tmp_path / "out")
     assert record.interrupted
@@ -121,7 +121,7 @@ def test_so_in_several_processes(long_run: list[str], tmp_path: Path, number: si
             process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert "harness: interrupted; what was measured until then is in" in errors
+    assert "harness: interrupted; the results so far are in" in errors
     assert "Traceback" not in errors
     record = RunRecord.read(tmp_path / "out")
     assert record.interrupted
@@ -278,7 +278,7 @@ def test_an_interrupted_recording_says_what_it_keeps(
 
     _, start = sessions.seeds_to_record(small, 1, tmp_path, timeout=60)
     monkeypatch.setattr(sessions, "run_recipe", interrupted)
-    with pytest.raises(CannotTry, match="interrupted; no seed was recorded, and the same command continues there"):
+    with pytest.raises(CannotTry, match="interrupted; no seed was recorded, and the same command continues from there"):
         list(sessions.record_seeds([small], tmp_path, start=start, timeout=60))
 
 

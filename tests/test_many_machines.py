@@ -256,6 +256,6 @@ def test_an_interrupt_keeps_what_is_done_and_ends_the_rest(cluster: Cluster, sma
     seeds = [run.seed for run in Baseline.read(candidate).runs]
     assert 1 <= len(seeds) < 8
     kept = f"candidates/small-plain-cpu.json keeps the seeds {', '.join(map(str, seeds))}"
-    assert errors.splitlines()[-1] == f"harness: interrupted; {kept}, and the same command continues there"
+    assert errors.splitlines()[-1] == f"harness: interrupted; {kept}, and the same command continues from there"
     assert "Traceback" not in errors
     wait_for(lambda: not tasks(), "seeds go on")

@@ -226,7 +226,7 @@ def test_a_cell_that_changed_is_marked_and_told(matrix: Matrix, records: list[Ru
     lines = "\n".join(matrix_lines(now, now.against(matrix), everything=True))
     assert "holds*" in lines
     assert f"{ACCUMULATION} [trainer] on {NEW}: was fails (4 times), is holds" in lines
-    assert "1 cells are not what was recorded" in lines
+    assert "1 cells differ from what was recorded" in lines
     (annotation,) = github.of_log(log.of_changes(now.against(matrix).changes))
     assert annotation.endswith(f"on {NEW}::was fails, is holds")
     assert changes(matrix_of(records), matrix) == []
@@ -277,7 +277,7 @@ def test_what_is_new_or_was_not_given_is_not_changed(matrix: Matrix) -> None:
 
 def test_what_a_run_did_not_reach_is_said() -> None:
     found = matrix_of([run(OLD, {"load::a": "x"}), run(NEW, {"load::a": "holds", "train::b": "holds"})])
-    assert f"of these 1 not tried on {OLD}: a run stopped before" in "\n".join(matrix_lines(found, None))
+    assert f"1 of these not tried on {OLD}: a run stopped earlier" in "\n".join(matrix_lines(found, None))
 
 
 def test_the_last_of_several_records_counts_alone() -> None:

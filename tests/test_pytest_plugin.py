@@ -447,7 +447,7 @@ def test_a_page_that_cannot_be_written_fails_no_test(project: pytest.Pytester) -
 def test_a_session_without_a_run_has_no_page(project: pytest.Pytester) -> None:
     project.makepyfile(test_contract="def test_it():\n    pass\n")
     result = run(project, "--harness-report", "found.html")
-    result.stdout.fnmatch_lines(["harness: *found.html is not written: no test of this session has run a recipe"])
+    result.stdout.fnmatch_lines(["harness: *found.html is not written: no test of this session ran a recipe"])
     assert not (project.path / "found.html").exists()
 
 

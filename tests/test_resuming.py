@@ -200,13 +200,13 @@ def test_a_damaged_file_is_refused(small: Recipe, begun: Path, content: bytes) -
 
 
 def test_a_run_that_was_killed_is_not_overwritten(small: Recipe, begun: Path) -> None:
-    with pytest.raises(CannotTry, match=r"already holds a run that was interrupted; go on with it with --resume"):
+    with pytest.raises(CannotTry, match=r"already holds an interrupted run; continue it with --resume"):
         run_recipe(small, output=begun)
 
 
 def test_a_whole_run_is_not_gone_on_with(small: Recipe, whole: Path) -> None:
     before = (whole / "run.json").read_bytes()
-    with pytest.raises(CannotTry, match=r"is finished, so there is nothing to go on with; choose another folder"):
+    with pytest.raises(CannotTry, match=r"is finished, so there is nothing to continue; choose another folder"):
         run_recipe(small, output=whole, resume=True)
     with pytest.raises(CannotTry, match="already holds a run; choose another folder"):
         run_recipe(small, output=whole)

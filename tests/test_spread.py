@@ -71,7 +71,7 @@ def test_a_cluster_that_is_not_there(address: str, says: str, monkeypatch: pytes
 def test_one_script_is_not_spread() -> None:
     result = CliRunner().invoke(main, ["check", "--on", "ray", "train.py"])
     assert result.exit_code == 2
-    assert "--on ray is for the scripts of [tool.harness]" in result.stderr
+    assert "--on ray runs the scripts listed in [tool.harness]" in result.stderr
 
 
 def test_a_copy_has_all_that_a_script_may_read(tmp_path: Path) -> None:

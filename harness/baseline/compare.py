@@ -31,7 +31,7 @@ def compare(baseline: Baseline, records: Sequence[RunRecord]) -> list[Verdict]:
         comparable(baseline, record)
     runs = [seed_run(record) for record in records]
     if len({run.seed for run in runs}) != len(runs):
-        raise CannotTry("the runs to compare have a seed twice; a repeated seed is no further evidence")
+        raise CannotTry("two of the runs to compare have the same seed; a repeated seed is no additional evidence")
     same_metrics(baseline, runs)
     lrs = [record.curves.lr for record in records]
     return [exact(baseline, runs, lrs), quality(baseline, runs), documented(records)]
@@ -60,7 +60,7 @@ def compared(folder: Path, record: RunRecord, *, fallback: Path | None = None, r
     if not path.exists():
         return [f"no baseline {path}; record one with harness baseline record {_words(path, record, recipe)}"]
     if not record.whole or record.interrupted:
-        return ["not compared with the baseline: only whole runs are"]
+        return ["not compared with the baseline: only complete runs are"]
     baseline = Baseline.read(path)
     try:
         record.comparison = compare(baseline, [record])
@@ -122,7 +122,7 @@ def comparable(baseline: Baseline, record: RunRecord) -> None:
 
 def same_subject(baseline: Baseline, recipe: dict[str, Any], inputs: dict[str, str], hardware: str) -> None:
     for what, there, here, advice in (
-        ("recipe", baseline.recipe, recipe, "another recipe needs a baseline of its own"),
+        ("recipe", baseline.recipe, recipe, "a different recipe needs its own baseline"),
         ("inputs", baseline.inputs, inputs, "it was recorded with other data or weights"),
         ("", {"hardware": baseline.hardware}, {"hardware": hardware}, "each hardware class has its own baseline"),
     ):
@@ -130,8 +130,8 @@ def same_subject(baseline: Baseline, recipe: dict[str, Any], inputs: dict[str, s
             if there.get(key) != here.get(key):
                 name = f"{what}.{key}" if what else key
                 raise CannotTry(
-                    f"baseline {baseline.name}: {name} is {there.get(key)!r} there and {here.get(key)!r} in the run; "
-                    f"{advice}"
+                    f"baseline {baseline.name}: {name} is {there.get(key)!r} in the baseline and {here.get(key)!r} "
+                    f"in the run; {advice}"
                 )
 
 
@@ -140,8 +140,8 @@ def same_metrics(baseline: Baseline, runs: Sequence[SeedRun]) -> None:
     for run in runs:
         if run.metrics.keys() != set(baseline.metrics):
             raise CannotTry(
-                f"baseline {baseline.name}: it has the metrics {', '.join(baseline.metrics)}, and seed {run.seed} has "
-                f"{', '.join(run.metrics)}; other metrics need a baseline of their own"
+                f"baseline {baseline.name}: it has the metrics {', '.join(baseline.metrics)}, but seed {run.seed} "
+                f"has {', '.join(run.metrics)}; different metrics need their own baseline"
             )
 
 
@@ -152,7 +152,7 @@ def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
     """
     if len(baseline.runs) < 2:
         raise CannotTry(
-            f"baseline {baseline.name} has runs of one seed, and no spread to compare with; record another seed"
+            f"baseline {baseline.name} has only one seed, so there is no spread to compare with; record another seed"
         )
     runs = [run for run in runs if not replays(baseline, run)]
     if not runs:
@@ -169,7 +169,7 @@ def quality(baseline: Baseline, runs: Sequence[SeedRun]) -> Verdict:
             f"run{'s' if len(new) > 1 else ''} {drop:.4f} ({POWER:.0%} power)"
         )
         if (possible := spread.mean - by_chance(baseline, name)) < drop:
-            grounds.append(f"{name}: too few seeds to see any drop that is possible, {max(0.0, possible):.4f} at most")
+            grounds.append(f"{name}: too few seeds to detect any possible drop (at most {max(0.0, possible):.4f})")
         else:
             seeing.append(name)
         if not low <= observed <= high:
@@ -227,7 +227,7 @@ def documented(records: Sequence[RunRecord]) -> Verdict:
             expected=f"{name} {value:.4f} within {BALL_PARK}",
             observed=f"{observed[name]:.4f}",
             where=f"document, {claim.section}",
-            hint="Train other seeds; if it stays there, something that no check sees is wrong.",
+            hint="Train with other seeds. If it stays there, something is wrong that no check detects.",
         )
         for name, value in claim.expected.items()
         if not math.isfinite(observed[name]) or abs(observed[name] - value) > BALL_PARK

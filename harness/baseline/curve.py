@@ -125,7 +125,7 @@ class _Compared:
         others = differences(recorded.fingerprint, run.fingerprint)
         device = run.fingerprint["device"]
         if device != "cpu" and not run.fingerprint.get("deterministic_algorithms"):
-            return cls(False, f"not compared, on {device} without deterministic algorithms no two runs are the same")
+            return cls(False, f"not compared: on {device} without deterministic algorithms, no two runs are the same")
         if not others:
             says = f"{len(run.curve)} losses and a checksum of the weights compared bit for bit"
             return cls(True, says, tuple(_bits(baseline, run, recorded)))
@@ -133,7 +133,7 @@ class _Compared:
         if device != "cpu":
             return cls(False, f"not compared, {there}; how rounding grows on {device} was not measured")
         if not same_draws(recorded.fingerprint, run.fingerprint):
-            return cls(False, f"not compared, {there}: the masks of dropout are others from the first update on")
+            return cls(False, f"not compared, {there}: the dropout masks differ from the first update on")
         band = band_of(baseline)
         findings = tuple(_rounding(baseline, run, recorded, band or EARLY))
         if band is None:
@@ -190,7 +190,7 @@ def _lengths(baseline: Baseline, run: SeedRun, recorded: SeedRun) -> Iterator[Fi
             expected=f"{len(recorded.curve)} losses",
             observed=f"{len(run.curve)}",
             where=_where(baseline, run, "curve"),
-            hint="Another number of updates: look at the data, the batch size and the epochs.",
+            hint="The number of updates differs: look at the data, the batch size and the epochs.",
         )
 
 
@@ -218,8 +218,8 @@ def _bits(baseline: Baseline, run: SeedRun, recorded: SeedRun) -> Iterator[Findi
                 observed=f"{theirs!r}",
                 where=_where(baseline, run, "curve"),
                 update=update,
-                hint="The same seed on the same machine and versions trains otherwise from here on: what changed? "
-                "Accept a new baseline only when you know that it is no regression.",
+                hint="From here on, the same seed trains differently on the same machine and versions. Find out "
+                "what changed. Accept a new baseline only when you know that this is not a regression.",
             )
             return
     expected, found = ({**each.metrics, "weights": each.weights} for each in (recorded, run))
@@ -233,12 +233,12 @@ def _rounding(baseline: Baseline, run: SeedRun, recorded: SeedRun, band: Band) -
         if taken > 1:
             ours, theirs = recorded.curve[update - 1], run.curve[update - 1]
             yield Finding(
-                expected=f"loss {ours!r}, by rounding at most {band.at(update):.1e} of it apart",
-                observed=f"{theirs!r}, {relative(ours, theirs):.1e} of it apart",
+                expected=f"loss {ours!r}, with a relative difference of at most {band.at(update):.1e} by rounding",
+                observed=f"{theirs!r}, a relative difference of {relative(ours, theirs):.1e}",
                 where=_where(baseline, run, "curve"),
                 update=update,
-                hint="Another CPU, number of threads or version does not round so much otherwise in so many updates: "
-                "something else is computed, from here on or a little before.",
+                hint="Rounding on another CPU, number of threads or version cannot explain a difference this large: "
+                "the computation itself has changed, here or a little earlier.",
             )
             return
     for name in baseline.metrics if band.updates is None else ():

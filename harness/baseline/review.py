@@ -77,8 +77,8 @@ def candidate_verdicts(folder: Path, path: Path, *, fallback: Path | None = None
     replaced = named(folder, candidate.name, fallback)[0]
     if replaced == candidate_path(folder, candidate.name):
         raise CannotTry(
-            f"candidate {path} would be the first baseline of its name, there is none to compare it with; look at it "
-            f"with harness baseline show {candidate.name}"
+            f"candidate {path} would be the first baseline of its name, so there is none to compare it with; look "
+            f"at it with harness baseline show {candidate.name}"
         )
     return compare.compare_candidate(Baseline.read(replaced), candidate)
 
@@ -103,7 +103,7 @@ def _wrong(path: Path) -> str | None:
     except CannotTry as error:
         return str(error)
     if path.stem != baseline.name:
-        return f"baseline {path}: it is {baseline.name} by its contents; rename the file"
+        return f"baseline {path}: its contents say that it is {baseline.name}; rename the file"
     sentence = _other_recipe(baseline)
     return sentence and f"baseline {path}: {sentence}"
 
@@ -117,8 +117,8 @@ def _other_recipe(baseline: Baseline) -> str | None:
     for key in {**now, **baseline.recipe}:
         if key not in ways and now.get(key) != baseline.recipe.get(key):
             return (
-                f"recipe.{key} is {baseline.recipe.get(key)!r} there and {now.get(key)!r} now; no run is compared with "
-                "it any more; delete it and record it anew"
+                f"recipe.{key} is {baseline.recipe.get(key)!r} in the baseline and {now.get(key)!r} now, so no run "
+                "is compared with it any more; delete it and record it again"
             )
     return None
 
@@ -132,14 +132,14 @@ def accept(folder: Path, name: str, reason: str) -> Path:
     """
     candidate, path = candidate_path(folder, name), baseline_path(folder, name)
     if not reason.strip():
-        raise CannotTry("a baseline is accepted for a reason; give one with --reason")
+        raise CannotTry("accepting a baseline needs a reason; give one with --reason")
     Baseline.read(candidate)  # before a lock is left beside nothing
     with locked(candidate):
         new, old = Baseline.read(candidate), Baseline.read(path) if path.exists() else None
         if wrong := [*_not_itself(new, name), *_other_subject(old, new)]:
             raise CannotTry(
-                f"candidate {candidate} is not what it would be accepted as: {'; '.join(wrong)}; record it anew, or "
-                f"delete {path} first if it is meant to be of something else"
+                f"candidate {candidate} is not what it would be accepted as: {'; '.join(wrong)}; record it again, "
+                f"or delete {path} first if it is meant to be of something else"
             )
         if lacking := few(new, old):
             raise CannotTry(f"candidate {candidate} has {lacking}")
@@ -186,14 +186,14 @@ def few(new: Stored, old: Stored | None) -> str | None:
 def _not_itself(new: Baseline, name: str) -> Iterator[str]:
     """Where a candidate's name, hardware class or recipe is not what its file and its runs say."""
     if new.name != name:
-        yield f"name is {new.name} by its contents and {name} by its file"
+        yield f"its contents say that its name is {new.name}, and its file name says {name}"
     classes = {hardware_class({"device": None, "device_name": None} | run.fingerprint) for run in new.runs}
     if classes != {new.hardware}:
-        yield f"hardware is {new.hardware} there and {', '.join(sorted(classes))} in its runs"
+        yield f"its hardware is {new.hardware}, but that of its runs is {', '.join(sorted(classes))}"
     try:
         whole = without_seed(Recipe(**new.recipe).as_dict())
     except (TypeError, ValueError) as error:
-        yield f"recipe cannot be one: {error}"
+        yield f"the recipe is not valid: {error}"
         return
     yield from differences({"recipe": whole}, {"recipe": new.recipe})
     if sentence := _other_recipe(new):

@@ -45,7 +45,7 @@ def sentences(changed: Sequence[str], was: Mapping[str, Any], now: Mapping[str, 
 
 def _sentence(of: str, changed: set[str], was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if ORDER in changed:
-        return "the rows of the first pass come in another order"
+        return "the rows of the first pass come in a different order"
     one, other = was.get(f"{of}.{COLUMNS}"), now.get(f"{of}.{COLUMNS}")
     known = isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
     if known and one != other:
@@ -55,7 +55,7 @@ def _sentence(of: str, changed: set[str], was: Mapping[str, Any], now: Mapping[s
         return f"each column has the same values, in other rows{'' if asked else ' or with other targets'}"
     together = next((each for each in TOGETHER if f"{of}.{each}" in was and f"{of}.{each}" in now), None)
     if not asked and changed & {*TOKENS} and together is not None and together not in changed:
-        return "the same rows come in another order"
+        return "the same rows come in a different order"
     return f"the rows hold other values{'' if asked else ', or have other targets'}"
 
 
@@ -65,7 +65,7 @@ def _columns(was: Sequence[str], now: Sequence[str]) -> str:
     if sorted(was) == sorted(now):
         if len(apart) == 2:
             return f": columns {apart[0]} and {apart[1]} are exchanged"
-        return f": columns {few(list(map(str, apart)), MOST_COLUMNS_SHOWN)} are in another order"
+        return f": columns {few(list(map(str, apart)), MOST_COLUMNS_SHOWN)} are in a different order"
     if len(apart) == len(was) > 1:
         return f" in all {len(was)} columns"
     return f" in column{'s' * (len(apart) > 1)} {few(list(map(str, apart)), MOST_COLUMNS_SHOWN)}"

@@ -120,8 +120,8 @@ def compared(first: Description, other: Description, way: Way) -> WayReport:
     found.hint = _hint(found.apart, way)
     if any(RANDOM.match(key) and any(value) for run in (first, other) for key, value in run.facts.items()):
         found.not_judged.append(
-            "losses and norms: modules of dropout or batch statistics were active in training, and depend on how rows "
-            "are batched; set dropout to 0, or leave batch statistics out, for this comparison"
+            "losses and norms: dropout or batch statistics were active in training, and they depend on how rows are "
+            "batched; for this comparison, set dropout to 0 or leave batch statistics out"
         )
         return found
     for key, values in first.numbers.items():
@@ -157,9 +157,9 @@ def _hint(apart: Sequence[Apart], way: Way) -> str | None:
     if way.processes is None or not any(each.other * way.processes == each.first for each in steps):
         return None
     return (
-        f"each of the {way.processes} processes takes whole batches of its own, so an update is made from "
-        f"{way.processes} times as many rows: give them a batch that is so many times smaller (--args-b '--batch 4', "
-        "or same-as of [[tool.harness.training]]), if the script has an argument for it"
+        f"each of the {way.processes} processes reads full batches of its own, so each update uses {way.processes} "
+        f"times as many rows. If the script has an argument for the batch size, make it {way.processes} times "
+        "smaller (--args-b '--batch 4', or same-as of [[tool.harness.training]])"
     )
 
 

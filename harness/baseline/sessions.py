@@ -67,7 +67,7 @@ def record_seeds(
         candidate = candidate_of(folder, start)
         seeds = [run.seed for run in Baseline.read(candidate).runs] if candidate.exists() else []
         kept = f"{candidate} keeps the seeds {', '.join(map(str, sorted(seeds)))}" if seeds else "no seed was recorded"
-        raise CannotTry(f"interrupted; {kept}, and the same command continues there") from None
+        raise CannotTry(f"interrupted; {kept}, and the same command continues from there") from None
 
 
 def _train(recipe: Recipe, *, timeout: float) -> RunRecord:
@@ -112,7 +112,7 @@ def train_seed(recipe: Recipe, output: Path, *, timeout: float) -> RunRecord:
     """
     record = run_recipe(recipe, output=output, timeout=timeout)
     if record.interrupted:
-        raise CannotTry("interrupted; the seeds before can be compared from their folders")
+        raise CannotTry("interrupted; the earlier seeds can be compared from their folders")
     seed_run(record)
     return record
 

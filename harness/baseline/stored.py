@@ -103,12 +103,12 @@ class Baseline(Stored):
                 raise ValueError(f"recipe has no {key}")
         for key, least in (("processes", 1), ("num_labels", 2)):
             if type(number := self.recipe.get(key, least)) is not int or number < least:
-                raise ValueError(f"recipe.{key} is {number!r}; expected a whole number from {least} on")
+                raise ValueError(f"recipe.{key} is {number!r}; expected a whole number of at least {least}")
         seeds = [run.seed for run in self.runs]
         if len(seeds) != len(set(seeds)):
             raise ValueError("a seed occurs twice")
         if len({len(run.curve) for run in self.runs}) != 1 or not self.runs[0].curve:
-            raise ValueError("the curves are empty, or not equally long")
+            raise ValueError("the curves are empty, or differ in length")
         if len({frozenset(run.metrics) for run in self.runs}) != 1:
             raise ValueError("the runs have different metrics")
         updates = len(self.runs[0].curve)
@@ -182,12 +182,12 @@ def seed_run(record: RunRecord) -> SeedRun:
     what = f"the run of recipe {record.recipe['name']} with seed {record.recipe['seed']}"
     if record.interrupted or not record.whole:
         raise CannotTry(
-            f"{what} made {record.updates} of {record.updates_planned} updates; only whole runs are recorded"
+            f"{what} made {record.updates} of {record.updates_planned} updates; only complete runs are recorded"
         )
     for name in ("loss", "lr"):
         if (found := len(getattr(record.curves, name))) != record.updates:
             raise CannotTry(
-                f"{what} has {found} values of {name} for {record.updates} updates; the record is not whole"
+                f"{what} has {found} values of {name} for {record.updates} updates; the record is incomplete"
             )
     # A seed outside the documents' ball park is a seed: without it the spread would be too small.
     of_the_run = {check.check for check in record.checks if check.claim not in (RESULT.id, TRAINER_RESULT.id)}
@@ -233,7 +233,9 @@ def of_records(records: Sequence[RunRecord]) -> Baseline:
     """
     first = records[0]
     if other := [record.recipe["seed"] for record in records if record.curves.lr != first.curves.lr]:
-        raise CannotTry(f"seed {other[0]} has other learning rates than seed {first.recipe['seed']} of the same recipe")
+        raise CannotTry(
+            f"seed {other[0]} has different learning rates from seed {first.recipe['seed']} of the same recipe"
+        )
     return Baseline(
         recipe=without_seed(first.recipe),
         hardware=hardware_class(first.fingerprint),
@@ -269,8 +271,8 @@ def merge(folder: Path, new: Baseline) -> Path:
             _of_one_thing(path, old, new.recipe, new.inputs)
             if old.lr not in (None, new.lr):
                 raise CannotTry(
-                    f"candidate {path} has other learning rates than seed {min(seeds)} of the same recipe; "
-                    "look at the schedule, or accept or delete it first"
+                    f"candidate {path} has different learning rates from seed {min(seeds)} of the same recipe; look "
+                    "at the schedule, or accept or delete it first"
                 )
             new.runs += [each for each in old.runs if each.seed not in seeds]
         new.write(path)
@@ -327,5 +329,5 @@ def _of_one_thing(path: Path, candidate: Baseline, recipe: dict[str, Any], input
     for key, found in (("recipe", recipe), ("inputs", inputs)):
         if (expected := getattr(candidate, key)) != found:
             raise CannotTry(
-                f"candidate {path} has another {key}: expected {expected}, found {found}; accept or delete it first"
+                f"candidate {path} has a different {key}: expected {expected}, found {found}; accept or delete it first"
             )

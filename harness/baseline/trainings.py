@@ -195,16 +195,16 @@ def record(
         CannotTry: as :func:`described`; or a check finds an error, which no baseline blesses.
     """
     if first is None:
-        tell(f"{training.name}: run 1 of 2, or of 3 where they differ")
+        tell(f"{training.name}: run 1 of 2 (of 3 if they differ)")
     runs = [first or described(training, folder)]
     if errors := errors_of(runs[0].findings):
         raise CannotTry(
-            f"training {training.name} is not recorded: {said(errors[0])}; a baseline never blesses an error"
+            f"training {training.name} is not recorded: {said(errors[0])}; a baseline never accepts an error"
         )
-    tell(f"{training.name}: run 2, with one thread and other hashes of strings, about {runs[0].seconds:.0f} s")
+    tell(f"{training.name}: run 2, with one thread and another PYTHONHASHSEED, about {runs[0].seconds:.0f} s")
     runs.append(described(training, folder, OTHERWISE))
     if _differ(*runs):
-        tell(f"{training.name}: run 3, because they differ")
+        tell(f"{training.name}: run 3, because the first two differ")
         runs.append(described(training, folder))
     facts = {
         key: value if all(key in run.facts and _alike(key, value, run.facts[key]) for run in runs[1:]) else VARIES
@@ -239,8 +239,8 @@ def compare(training: Training, folder: Path, stored: StoredTraining, observed: 
     command = shlex.join(training.command)
     if stored.command != command:
         raise CannotTry(
-            f"the baseline of training {training.name} is of {stored.command!r}, and pyproject.toml says {command!r}; "
-            f"record it anew with harness baseline record {training.name}"
+            f"the baseline of training {training.name} was recorded with {stored.command!r}, but pyproject.toml "
+            f"says {command!r}; record it again with harness baseline record {training.name}"
         )
     now = described(training, folder)
     if observed is not None:
@@ -483,13 +483,13 @@ def read(path: Path, name: str) -> StoredTraining:
                 raise ValueError("no KEY = VALUE")
             facts[key] = fact_today(key, json.loads(value))
         except ValueError as error:
-            raise CannotTry(f"baseline {path}, line {number}: {error}; restore it, or record it anew") from error
+            raise CannotTry(f"baseline {path}, line {number}: {error}; restore it, or record it again") from error
         if comment is not None:
             says[key] = comment
     numbers = {key: facts.pop(f"{NUMBERS}.{key}") for key in _keys_below(facts, NUMBERS)}
     noise = {key: facts.pop(f"{NOISE}.{key}") for key in _keys_below(facts, NOISE)}
     if not facts or not numbers or not head["command"] or not head["machine"]:
-        raise CannotTry(f"baseline {path} has no facts, no numbers or no command; restore it, or record it anew")
+        raise CannotTry(f"baseline {path} has no facts, no numbers or no command; restore it, or record it again")
     commit = head["commit"][0] if head["commit"] else None
     machine = json.loads(head["machine"][0])
     return StoredTraining(head["command"][0], commit, machine, facts, says, numbers, noise, head["accepted"])
@@ -526,14 +526,14 @@ def accept(
             nobody reads what is accepted.
     """
     if unknown := [each for each in wanted if each not in (*sections(), ALL)]:
-        raise CannotTry(f"a baseline has no section {unknown[0]}; they are {', '.join(sections())}, or {ALL}")
+        raise CannotTry(f"a baseline has no section {unknown[0]}; the sections are {', '.join(sections())}, or {ALL}")
     if os.environ.get("CI"):
-        raise CannotTry("nothing is accepted where CI is set: accept it on your machine, and commit the file")
+        raise CannotTry("nothing is accepted while CI is set: accept it on your machine, and commit the file")
     stored = read(path, training.name)
     now = described(training, folder)
     found = verdict(training.name, stored, now, ignore=training.ignore, tolerance=training.tolerance)
     if found.findings:
-        raise CannotTry(f"not accepted: {said(found.findings[0])}; a baseline never blesses an error")
+        raise CannotTry(f"not accepted: {said(found.findings[0])}; a baseline never accepts an error")
     to_take = [each for each in sections() if each in wanted or (ALL in wanted and each in found.changed)]
     _check_can_be_taken(found, to_take)
     show(verdict(training.name, stored, now), to_take)  # what is ignored or tolerated is taken with its section, too

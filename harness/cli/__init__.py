@@ -104,7 +104,7 @@ def extra_of(package: str) -> str | None:
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="harness")
 def main() -> None:
-    """Is your own training loop right? Does it survive a kill? Does the documented fine-tuning recipe hold here?
+    """Is your training loop correct? Does it survive a kill? Does the documented fine-tuning recipe work here?
 
     Exit status: 0 nothing was found (or only warnings), 1 something was found, 2 the command could not run, 3 the
     checked script itself crashed.
@@ -119,7 +119,7 @@ def say_what_is_left() -> None:
     from harness.put_back import left_behind, logs_folder
 
     if next(left_behind(logs_folder()), None) is not None and "doctor" not in sys.argv[1:2]:
-        say("harness: a command that was killed left files changed: see harness doctor", err=True)
+        say("harness: a killed command left files changed; see harness doctor", err=True)
 
 
 SPINS = "10000"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from harness.spread import On
 
 
-@click.group(short_help="Record runs, and compare new ones with them.")
+@click.group(short_help="Record runs and compare new ones with them.")
 def baseline() -> None:
     """Record runs, compare new ones with them, and accept what was recorded."""
 
@@ -126,8 +126,8 @@ def record(
     Seeds that the candidate already has are not trained again, so an interrupted recording continues where it stopped.
     Given RUNS (run.json, or its folder, or candidates from other machines), add those and train nothing.
 
-    Given names of [[tool.harness.training]], run each of those scripts twice (three times where the two runs differ),
-    and write what it does to baselines/NAME.txt, one fact per line.
+    Given names of [[tool.harness.training]], run each of those scripts twice (three times if the two runs differ), and
+    write what it does to baselines/NAME.txt, one fact per line.
     """
     if of_scripts := _trainings(runs):
         _check_nothing_to_train(options | {"seeds": seeds, "on": None if on == "here" else on})
@@ -196,17 +196,17 @@ def compare(
     """Compare runs of one recipe (run.json, or its folder) with their baseline.
 
     Given names of [[tool.harness.training]], run those scripts and compare them with baselines/NAME.txt. Without RUNS,
-    do so for all of them. --observed FOLDER writes what they do in the form of these files: diff shows what differs.
+    do so for all of them. --observed FOLDER writes what they do in the same form, so that diff shows what differs.
 
-    --seeds K trains K new runs to compare: the recipe's own seed and those after it, without the recorded ones. Given a
-    candidate (candidates/NAME.json), compare it with the baseline that it would replace.
+    --seeds K trains K new runs to compare: the recipe's own seed and the following ones, except those already recorded.
+    Given a candidate (candidates/NAME.json), compare it with the baseline that it would replace.
     """
     of_scripts = _trainings(runs, all_of_them=not runs and not seeds)
     if of_scripts:
         _check_nothing_to_train(options | {"seeds": seeds})
         sys.exit(_compare_trainings(*of_scripts, baselines, Output(json_file), observed))
     if observed is not None:
-        raise click.UsageError("--observed is for a [[tool.harness.training]]; the others have no file of facts.")
+        raise click.UsageError("--observed is for a [[tool.harness.training]]; other baselines have no file of facts.")
     if bool(runs) == bool(seeds):
         raise click.UsageError("give the runs to compare, or --seeds K to train new ones.")
     if runs:
@@ -237,7 +237,7 @@ def compare(
 
 def _check_nothing_to_train(options: dict[str, Any]) -> None:
     if given := [name for name, value in options.items() if value is not None]:
-        raise click.UsageError(f"--{given[0]} says what to train; the runs that are there say so themselves.")
+        raise click.UsageError(f"--{given[0]} says what to train; existing runs already say that.")
 
 
 def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float, out: Output) -> list[RunRecord]:
@@ -264,7 +264,7 @@ def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float
 def show(name: str | None, json_file: Path | None, baselines: Path | None) -> None:
     """Show a baseline and its candidate: seeds, spread, and the smallest drops that 1, 3 and 5 new seeds can detect.
 
-    Without NAME, show all of them, and what is wrong with any: broken files, recipes that have changed since. For a
+    Without NAME, show all of them and any problem with them: broken files, recipes that have changed since. For a
     training of [[tool.harness.training]], show its file.
     """
     if name is not None and (of_scripts := _trainings((Path(name),), or_others=True)):
@@ -308,12 +308,13 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
 def accept(name: str, sections: tuple[str, ...], reason: str, baselines: Path | None) -> None:
     """Make the candidate NAME the baseline. Its file keeps the reason, and the hash of the baseline it replaces.
 
-    Both must have the same name, recipe and hardware class. The command reports other data, weights or versions.
+    Both must have the same name, recipe and hardware class. The command reports differences in data, weights or
+    versions.
 
     If NAME is a [[tool.harness.training]], run its script, and accept what it does now in each SECTION, or in all that
-    differ (all). The command prints what differs in these sections, the numbers among them, before it accepts it. It
-    refuses to do so where CI is set, and where a check finds an error. If the script has changes that are not
-    committed, the file says so: commit it with them.
+    differ (all). The command first prints what differs in these sections, including the numbers. It refuses to accept
+    anything while CI is set, or if a check finds an error. If the script has uncommitted changes, the file says so;
+    commit both together.
     """
     if of_scripts := _trainings((Path(name),)):
         from harness.baseline import trainings

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Run a training script and name the silent bug in it.",
+    short_help="Run a training script and name its silent bugs.",
     epilog=examples(
         "harness check train.py --epochs 1", "harness check -m package.train", "harness check --fix train.py"
     ),
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 @processes_option
 @checks_option("--select", "Run only these checks (comma-separated ids or families).")
 @checks_option("--ignore", "Ignore the findings of these checks.")
-@click.option("--diff", is_flag=True, help="Print the edits that are proved to repair a finding, as a patch.")
-@click.option("--fix", is_flag=True, help="Apply the edits that are proved to repair a finding.")
+@click.option("--diff", is_flag=True, help="Print the edits that are proven to repair a finding, as a patch.")
+@click.option("--fix", is_flag=True, help="Apply the edits that are proven to repair a finding.")
 @click.option(
     "--receipt",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -92,7 +92,7 @@ def check(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Run your training script as it is, and name the silent bug in it.
+    """Run your training script unchanged and name its silent bugs.
 
     Without SCRIPT, check every script listed under scripts in [tool.harness] of pyproject.toml, each in its own
     process, and return the highest exit status.
@@ -118,11 +118,11 @@ def check(
     if script is None:
         if diff or fix or processes or receipt or files.keep or files.fresh:
             raise click.UsageError(
-                "name the SCRIPT that --diff, --fix, --processes, --receipt, --keep and --fresh are for."
+                "name the SCRIPT: --diff, --fix, --processes, --receipt, --keep and --fresh need one."
             )
         sys.exit(_check_all(options, files, strict, on, output))
     if on != "here":
-        raise click.UsageError("--on ray is for the scripts of [tool.harness], which are started without SCRIPT.")
+        raise click.UsageError("--on ray runs the scripts listed in [tool.harness]: leave SCRIPT out.")
     if processes is not None:
         words = [*options.words(), *["--strict"] * strict, *output.options]
         sys.exit(in_processes("check", words, [script, *arguments], processes, files, module=options.module))
@@ -232,7 +232,7 @@ def _repair(report: CheckReport, on: Bench, *, diff: bool, fix: bool) -> None:
         with launch.interrupted_once([signal.SIGTERM, signal.SIGINT]):
             proved = prove(on, report)
     except KeyboardInterrupt:
-        raise CannotTry("interrupted while edits were tried; nothing was written") from None
+        raise CannotTry("interrupted while testing edits; nothing was written") from None
     report.patches = proved.patches
     if diff and proved.diff:
         say(proved.diff, nl=False)
@@ -244,7 +244,7 @@ def _repair(report: CheckReport, on: Bench, *, diff: bool, fix: bool) -> None:
 def _check_all(options: WatchOptions, files: FileOptions, strict: bool, on: On, output: Output) -> int:
     """Check the scripts of ``[tool.harness]``, in one directory one after the other; the highest exit status."""
     if options.module or (launch.world_size() or 1) > 1:
-        raise click.UsageError("name the SCRIPT: those of [tool.harness] are started without it, each in one process.")
+        raise click.UsageError("name the SCRIPT: without it, the scripts of [tool.harness] start, each in one process.")
 
     from harness.files import working_in
     from harness.report import log

@@ -13,7 +13,7 @@ from harness.cli.output import Output
 
 
 @click.command(
-    short_help="Print the documents' claims, and the checks that stand for them.",
+    short_help="Print the documents' claims and the checks that test them.",
     epilog=examples("harness claims", "harness claims --json claims.json"),
 )
 @click.option(
@@ -24,14 +24,14 @@ from harness.cli.output import Output
 )
 @json_option("Also write them to this file.")
 def claims(documents: Path | None, json_file: Path | None) -> None:
-    """Print the documents' claims, and the checks that stand for them.
+    """Print the documents' claims and the checks that test them.
 
     A terminal shows one shortened line for each claim; a pipe and JSON get the whole text.
 
-    With --documents, print every sentence, statement, comment and printed output of the documents with the claims that
-    stand for it, or with the reason why none does.
+    With --documents, print every sentence, statement, comment and printed output of the documents with its claims, or
+    with the reason why it has none.
 
-    Exit status: 0, or 1 where a sentence has neither, or a claim cites words that its document lacks.
+    Exit status: 0, or 1 if a sentence has neither, or a claim cites words that its document lacks.
     """
     from harness.stages import CLAIMS, checks_of_claims
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Name the first update in which two runs part, and why.",
+    short_help="Name the first update in which two runs differ, and why.",
     epilog=examples("harness compare train.py train_new.py", 'harness compare train.py --args-b "--lr 1e-4"'),
 )
 @click.option("--args-a", default="", metavar="ARGS", help="Arguments for A.")
@@ -71,15 +71,15 @@ def compare(
     json_file: Path | None,
     quiet: bool,
 ) -> None:
-    """Name the first update in which two runs part, and why.
+    """Name the first update in which two runs differ, and why.
 
     Give two training scripts, or one script with two argument lists or two interpreters. Each runs in a copy of the
-    working directory. The command compares settings, weights, rows and random numbers and, in the first update that
-    differs, what each module, the loss, the gradients and the step compute. You can also give two run records
-    (run.json).
+    working directory. The command compares settings, weights, rows and random numbers. In the first update that
+    differs, it also compares what each module, the loss, the gradients and the step compute. You can also give two run
+    records (run.json).
 
-    A may also be the name of a [[tool.harness.training]] with same-as: the arguments (or --processes N) under which it
-    must be the same training. Each is compared with the training as it stands.
+    A may also be the name of a [[tool.harness.training]] with same-as: the arguments (or --processes N) with which it
+    must be the same training. Each variant is compared with the unchanged training.
 
     Exit status: 0 the runs are the same, bit for bit, 1 they differ, 2 a script crashed or trained nothing.
     """
@@ -91,7 +91,8 @@ def compare(
         raise click.UsageError("--bisect takes one script, with --args-a alone")
     if bisect is None and b is None and (args_a, python_a) == (args_b, python_b):
         raise click.UsageError(
-            "give a second script, other arguments (--args-b), Python (--python-b) or releases (--bisect) for the first"
+            "give a second script, or other arguments (--args-b), another Python (--python-b) or releases "
+            "(--bisect) for the first"
         )
 
     from harness.compare.records import compare_records, is_record
@@ -134,7 +135,7 @@ def _same_training(
     training = next((each for each in known if each.name == a), None)
     if training is not None and not training.same_as:
         raise CannotTry(
-            f"training {a} has no same-as: add the arguments under which it must be the same training to its "
+            f"training {a} has no same-as: add the arguments with which it must be the same training to its "
             '[[tool.harness.training]], such as same-as = ["--batch 2 --accumulate 4"]'
         )
     return None if training is None else same_training(training, folder)

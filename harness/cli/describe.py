@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Run a training script and say on one page what it did.",
+    short_help="Run a training script and describe on one page what it did.",
     epilog=examples("harness describe train.py --epochs 1", "harness describe -m package.train"),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
@@ -56,7 +56,7 @@ def describe(
     quiet: bool,
     json_file: Path | None,
 ) -> None:
-    """Run your training script as it is, and describe on one page what it did.
+    """Run your training script unchanged and describe on one page what it did.
 
     The page says which rows the script read, what it trained, with which loss, optimizer and learning rates, when it
     evaluated, and what it saved. It leaves out what is not known.

@@ -18,13 +18,15 @@ from harness.findings import count
 
 
 @click.command(
-    short_help="Say how scripts are isolated here, and what is left.",
+    short_help="Show how scripts are isolated here, and what a killed command left.",
     epilog=examples("harness doctor", "harness doctor --put-back"),
 )
-@click.option("--put-back", is_flag=True, help="Put back the files that a killed command left changed, once you agree.")
+@click.option(
+    "--put-back", is_flag=True, help="Restore the files that a killed command left changed, after asking you."
+)
 @click.option("--yes", is_flag=True, help="With --put-back, do not ask.")
 def doctor(put_back: bool, yes: bool) -> None:
-    """Say which interpreter and libraries are used, how scripts are isolated here, and what a killed command left.
+    """Show which interpreter and libraries are used, how scripts are isolated here, and what a killed command left.
 
     Exit status: 0 nothing is left, 2 a killed command left files changed.
     """
@@ -34,14 +36,14 @@ def doctor(put_back: bool, yes: bool) -> None:
     left = list(left_behind(logs_folder()))
     if put_back and left:
         echo(_left(left))
-        if not yes and not click.confirm("Put these back as they were? Changes you made since are lost.", err=True):
+        if not yes and not click.confirm("Restore these? Changes you have made since are lost.", err=True):
             sys.exit(CANNOT_TRY)
     if put_back:
         failed = [each for log in reversed(left) for each in put_back_all(log)]
         if failed:
             raise CannotTry(
-                f"{', '.join(failed)} could not be put back; what they held is kept in {logs_folder()}, in the order "
-                "of changes.jsonl"
+                f"{', '.join(failed)} could not be restored; their contents are kept in {logs_folder()}, in the "
+                "order of changes.jsonl"
             )
         say(f"put back      what {count(len(left), 'killed command')} had changed" if left else "put back      nothing")
         return
@@ -60,7 +62,7 @@ def _left(logs: Iterable[Path]) -> Iterator[str]:
         paths = dict.fromkeys(change["path"] for change in changes if change["kind"] == "file")
         made = sum(change["kind"] == "made" for change in changes)
         what = ", ".join([*paths, *[count(made, "new path")] * bool(made)])
-        yield f"left changed  {what or 'names or times'}, by a command that was killed ({log.name})"
+        yield f"left changed  {what or 'names or times'}, by a killed command ({log.name})"
 
 
 def _about() -> Iterator[str]:
@@ -85,10 +87,10 @@ def _about() -> Iterator[str]:
         yield f"              no private view of the file system: {why}"
         yield f"              to get one: {better()}"
     if level == "guard" and (why := why_not("mirror")) is not None:
-        yield f"              programs are not held back: {why}"
-    yield f"              scripts run in a directory of their own below {temporary} ({_free(temporary)} free; TMPDIR)"
-    yield f"              {'block sharing copies' if _shares_blocks(temporary) else 'whole copies'} of what is small"
-    yield f"              what they change elsewhere is kept in {logs_folder()} until it is put back"
+        yield f"              programs are not restricted: {why}"
+    yield f"              scripts run in their own directory below {temporary} ({_free(temporary)} free; TMPDIR)"
+    yield f"              {'block sharing copies' if _shares_blocks(temporary) else 'whole copies'} of small files"
+    yield f"              what they change elsewhere is kept in {logs_folder()} until it is restored"
 
 
 def _free(folder: str) -> str:

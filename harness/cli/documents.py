@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Run the code blocks of documents as they are printed.",
+    short_help="Run the code blocks of documents as printed.",
     epilog=examples("harness documents docs", "harness documents --diff docs/training.md"),
 )
 @click.argument("place", type=click.Path(path_type=Path), metavar="FOLDER|FILE")
@@ -57,8 +57,8 @@ def documents(
 ) -> None:
     """Run the code blocks of documents (*.md, *.mdx, *.ipynb, *.txt) as they are printed.
 
-    The blocks are executed, with your rights and without a sandbox: run only documents that you trust. They see neither
-    your tokens nor other environment variables of yours, and work in a folder that is removed afterwards.
+    The blocks are executed, with your rights and without a sandbox: run only documents that you trust. They do not see
+    your tokens or your other environment variables, and they work in a folder that is removed afterwards.
 
     The recipe chooses the corpus and the tokenizer; the model is a small random BERT, and nothing is downloaded.
 
@@ -103,7 +103,7 @@ def documents(
     out.write(record.model_dump_json(indent=1), lambda: log.of_documents(record, paths))
     if record.interrupted:
         kept = "; no document was changed" if fix else ""
-        raise CannotTry(f"interrupted; what was found until then is in {file}{kept}")
+        raise CannotTry(f"interrupted; the results so far are in {file}{kept}")
     replaced = _replace(fixes, paths, out, diff=diff, fix=fix) if diff or fix else 0
     failing = sum(block.outcome == "fails" for block in record.blocks) - (replaced if fix else 0)
     sys.exit(FOUND if failing else 0)
@@ -126,7 +126,7 @@ def _replace(fixes: Sequence[Fix], paths: dict[str, Path], out: Output, *, diff:
             try:
                 write_atomically(changed.path, changed.after)
             except OSError as error:
-                raise CannotTry(f"{changed.path} cannot be written ({error.strerror}); it is as it was") from error
+                raise CannotTry(f"{changed.path} cannot be written ({error.strerror}); it is unchanged") from error
             replaced, documents = replaced + count, documents + 1
     out.echo(fix_lines(replaced, documents, left))
     return replaced

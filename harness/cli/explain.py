@@ -20,7 +20,7 @@ from harness.cli.output import STDOUT, Output
 def explain(name: str | None, json_file: Path | None) -> None:
     """Explain a finding of harness check, resume or compare: why it is a bug, and what to do.
 
-    Without an argument, list every finding there is; with the name of a family, list that family.
+    Without an argument, list every finding; with the name of a family, list that family.
     """
     from harness import catalogue
     from harness.report.explain import list_lines, page_lines

@@ -12,7 +12,7 @@ from harness.cli.output import Format, Output, check_file
 
 
 @click.command(
-    short_help="Lay run records of several library versions side by side.",
+    short_help="Compare run records of several library versions side by side.",
     epilog=examples("harness matrix runs", "harness matrix --all --markdown matrix.md runs"),
 )
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -22,7 +22,7 @@ from harness.cli.output import Format, Output, check_file
     "--markdown",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write it as Markdown: between the marks of a file that has them (docs/matrix.md), else as a new file.",
+    help="Also write it as Markdown: between the markers of an existing file (docs/matrix.md), or as a new file.",
 )
 @format_option
 @json_option("Also write it as JSON; baselines/matrix.json is the recorded one.")
@@ -36,9 +36,9 @@ def matrix(
     format_: Format,
     baselines: Path | None,
 ) -> None:
-    """Lay run records of several library versions side by side: claims and checks, and the documents' code.
+    """Compare run records of several library versions side by side: claims and checks, and the documents' code.
 
-    RUNS are records (run.json, documents.json), or folders with some in them. A cell that differs from
+    RUNS are records (run.json, documents.json), or folders that contain some. A cell that differs from
     baselines/matrix.json is marked.
 
     Exit status: 0 no cell differs, 1 at least one does.

@@ -82,7 +82,7 @@ processes_option = click.option(
     "--processes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Start the script in N processes on CPUs, as torchrun does; 1 too sets what a launcher sets.",
+    help="Start the script in N processes on CPUs, as torchrun does; 1 also sets what a launcher sets.",
 )
 
 
@@ -143,10 +143,10 @@ def say_what_runs(script: str, files: FileOptions, *, shortened: bool, quiet: bo
     """Say on a terminal what is about to run, and how long it may take."""
     if quiet or not launch.is_main_process() or not sys.stderr.isatty():
         return
-    where = "where it lies" if files.in_place else "isolated from your files"
-    takes = "long passes over a DataLoader are shortened" if shortened else "as long as it takes alone"
+    where = "in place" if files.in_place else "isolated from your files"
+    takes = "long epochs are cut" if shortened else "it takes as long as without the harness"
     tries = "; first up to 8 starts, each up to the first update" if files.fresh else ""
-    say(f"harness: {script} runs {where}: {takes}{tries}; Ctrl-C ends it with what was found until then", err=True)
+    say(f"harness: {script} runs {where}: {takes}{tries}; Ctrl-C ends it and shows what was found so far", err=True)
 
 
 fresh_option = click.option(
@@ -154,14 +154,12 @@ fresh_option = click.option(
 )
 
 _FILES = (
-    click.option(
-        "--in-place", is_flag=True, help="Run the script where it lies: what it writes takes the place of your files."
-    ),
+    click.option("--in-place", is_flag=True, help="Run the script in place: what it writes overwrites your files."),
     click.option(
         "--keep",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="FOLDER",
-        help="Move what the script wrote to this folder. Without it, it is removed.",
+        help="Move what the script wrote to this folder. By default, it is removed.",
     ),
     fresh_option,
 )
@@ -173,7 +171,7 @@ def file_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def run(*, in_place: bool, keep: Path | None, fresh: bool, **given: Any) -> Any:
         if in_place and (keep or fresh):
-            raise click.UsageError("--keep and --fresh are for a directory of the script's own: leave --in-place out.")
+            raise click.UsageError("--keep and --fresh need the script's own directory: leave --in-place out.")
         return command(files=FileOptions(in_place, keep, fresh), **given)
 
     return cast("Callable[..., Any]", _all(_FILES)(run))
@@ -198,13 +196,13 @@ on_option = click.option(
     type=click.Choice(("here", "ray")),
     default="here",
     show_default=True,
-    help="Run on this machine, one after the other, or on a Ray cluster (docs/many-machines.md).",
+    help="Run on this machine, one after another, or on a Ray cluster (docs/many-machines.md).",
 )
 
 
 _WATCH = (
     click.option("--updates", type=click.IntRange(min=1), metavar="N", help="Stop the script after N updates."),
-    click.option("--full", is_flag=True, help="Go through every pass over a DataLoader to its end."),
+    click.option("--full", is_flag=True, help="Complete every pass over a DataLoader; by default, long ones are cut."),
     click.option("--no-reload", is_flag=True, help="Do not reload what the script saved."),
     click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as with python -m."),
 )
@@ -309,14 +307,14 @@ def script_arguments(script: str, arguments: tuple[str, ...], *, module: bool = 
         option = each.partition("=")[0]
         if option in ours and not _is_known(option, text):
             raise click.UsageError(
-                f"{each} comes after {script}, which does not mention it. If it is for harness, write: "
-                f"{command} {option} … {script}; if it is for the script: {command} {script} -- {each} …"
+                f"{each} comes after {script}, which does not mention it. If it is for harness, write: {command} "
+                f"{option} … {script}; if it is for the script: {command} {script} -- {each} …"
             )
         if Path(each).suffix in SCRIPTS and Path(each).is_file() and TRAINS.search(_text_of(each, module=False)):
             raise click.UsageError(
-                f"{each} comes after {script}, which would get it as an argument; {command} runs one script. Call it "
-                f"again for {each}, or list both in scripts of [tool.harness]. If {script} does read {each}, write: "
-                f"{command} {script} -- {shlex.join(arguments)}"
+                f"{each} comes after {script}, which would get it as an argument; {command} runs one script. Call "
+                f"it again for {each}, or list both under scripts in [tool.harness]. If {script} does read {each}, "
+                f"write: {command} {script} -- {shlex.join(arguments)}"
             )
     return arguments
 

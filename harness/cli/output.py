@@ -217,13 +217,15 @@ def check_receipt(file: Path) -> None:
     from harness.report.check import RECEIPT
 
     if file.suffix != ".md":
-        raise CannotTry(f"--receipt {file} is not named as Markdown is; write --receipt FILE.md")
+        raise CannotTry(f"--receipt {file} needs a Markdown file name; write --receipt FILE.md")
     try:
         ours = not file.exists() or not (text := file.read_bytes()) or text.startswith(RECEIPT.encode())
     except OSError as error:
         raise CannotTry(f"{file} cannot be read ({error.strerror}); choose another") from error
     if not ours:
-        raise CannotTry(f"{file} exists and is no receipt of this harness, so it stays; choose another file")
+        raise CannotTry(
+            f"{file} exists and is not a receipt of the harness, so it is not overwritten; choose another file"
+        )
     check_file(file)
 
 
@@ -254,7 +256,9 @@ def check_replaceable(file: Path) -> None:
     except OSError as error:
         raise CannotTry(f"{file} cannot be read ({error.strerror}); choose another") from error
     if not ours:
-        raise CannotTry(f"{file} exists and is no report of this harness, so it stays; choose another file")
+        raise CannotTry(
+            f"{file} exists and is not a report of the harness, so it is not overwritten; choose another file"
+        )
 
 
 def check_file(file: Path) -> None:

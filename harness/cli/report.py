@@ -24,12 +24,12 @@ from harness.errors import CannotTry
 )
 @baselines_option
 def report(runs: tuple[Path, ...], output: Path | None, baselines: Path | None) -> None:
-    """Write one HTML page about runs and findings. It opens from disk and loads nothing.
+    """Write one HTML page about runs and findings. It opens from disk and loads nothing from the network.
 
     RUNS are run records (run.json, or its folder), documents.json, the --json files of harness check, compare, resume
     and tokens, a matrix, and baselines. Several runs are compared with the first.
 
-    Exit status: 0 the page was written, whatever it says, 2 it was not.
+    Exit status: 0 the page was written (whatever it says), 2 it was not.
     """
     from harness.report.html.inputs import read_inputs
     from harness.report.html.page import check_output, default_output, write_page

@@ -30,20 +30,23 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Kill a training script, start it again, and name what it lost.",
+    short_help="Kill a training script, restart it, and name what it lost.",
     epilog=examples("harness resume train.py --epochs 2", 'harness resume --resume-args "--resume" train.py'),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("--kills", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Number of kills.")
 @click.option("--every-event", is_flag=True, help="Kill at every file operation of a save, and within each.")
 @click.option(
-    "--grace", type=click.FloatRange(min=0), metavar="SECONDS", help="Also send SIGTERM, with so long to end."
+    "--grace",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Also send SIGTERM, and wait this long for the script to end.",
 )
 @click.option(
     "--repro",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="With --every-event: write what shows the first loss without this harness to DIR.",
+    help="With --every-event: write files to DIR that show the first loss without the harness.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for choosing where to kill.")
 @click.option("--resume-args", default="", metavar="ARGS", help="Extra arguments for the restarted script.")
@@ -79,15 +82,15 @@ def resume(
     json_file: Path | None,
     quiet: bool,
 ) -> None:
-    """Kill your training script, start it again, and name what it lost.
+    """Kill your training script, restart it, and name what it lost.
 
-    The script runs in copies of the working directory: twice to its end, then N times until it is killed (within an
-    epoch, during a save, at the end of an epoch, in an accumulation window, anywhere), each time started again with the
-    same command. From the first update after the restart, its rows, losses, weights and optimizer state must equal the
-    uninterrupted run's, bit for bit.
+    The script runs in copies of the working directory: twice to its end, then N times until it is killed. Kills come
+    within an epoch, during a save, at the end of an epoch, in an accumulation window, or anywhere. After each, the
+    script is restarted with the same command. From the first update after the restart, its rows, losses, weights and
+    optimizer state must equal the uninterrupted run's, bit for bit.
 
-    With --every-event one save is gone through instead: the folder is built as it lies before each file operation and
-    half way through each write, and the script is started there. After Ctrl-C the same command goes on.
+    With --every-event, the command goes through one save instead. It rebuilds the folder as it is before each file
+    operation and half way through each write, and starts the script there. After Ctrl-C, the same command continues.
 
     Exit status: 0 the script survived every kill, 1 it lost something, 2 it crashed, kept no checkpoint, or differed
     between the two uninterrupted runs.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "--updates",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Stop training after N updates; the schedule stays planned for all of them.",
+    help="Stop training after N updates; the schedule is still planned for all of them.",
 )
 @click.option(
     "--output",
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--resume",
     is_flag=True,
-    help="Continue the killed run in --output after its last whole epoch, or else from its beginning.",
+    help="Continue the killed run in --output after its last complete epoch, or from its beginning if there is none.",
 )
 @quiet_option
 @verbose_option
@@ -83,9 +83,9 @@ def run(
     """
     recipe = chosen_recipe(**options)
     if installation and recipe.processes > 1:
-        raise click.UsageError("--installation goes with one process: what it measures starts its own.")
+        raise click.UsageError("--installation needs a single process: its measurements start their own.")
     if resume and output is None:
-        raise click.UsageError("--resume goes on with the run in a folder: name it with --output.")
+        raise click.UsageError("--resume continues the run in a folder: name it with --output.")
     output = output or folder_of(recipe)
     out = Output(json_file, quiet, verbose, format_)
     if quiet:
@@ -129,7 +129,7 @@ def run(
         finally:
             out.write(record.as_json(), lambda: log.of_run(record))
     if record.interrupted:
-        raise CannotTry(f"interrupted; what was measured until then is in {output}, and --resume goes on with it")
+        raise CannotTry(f"interrupted; the results so far are in {output}, and --resume continues from there")
     sys.exit(FOUND if record.failed else 0)
 
 

@@ -61,10 +61,10 @@ def tokens(
 ) -> None:
     """Run a script that fine-tunes a language model for a few updates, and show what it teaches.
 
-    The first rows are shown decoded, as the model gets them after template, truncation, packing and collator, with the
-    tokens that carry a loss marked; then shares over all rows that were seen.
+    The command shows the first rows decoded, as the model gets them after template, truncation, packing and collator.
+    It marks the tokens that carry a loss, and then gives shares over all rows seen.
 
-    Exit status: 0 rows were shown, 2 there were none to show, 3 the script crashed.
+    Exit status: 0 rows were shown, 2 there were no rows to show, 3 the script crashed.
     """
     output = Output(json_file, quiet, False, "text").from_here()
     output.check()

@@ -25,17 +25,15 @@ from harness.cli.output import Format, Output, echo, say
 
 
 @click.command(
-    short_help="Change what must not matter, and see whether it does.",
+    short_help="Change something irrelevant and see whether the results change.",
     epilog=examples(
         "harness vary train.py --epochs 2", "harness vary --select depends::on-evaluation-batches train.py"
     ),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@checks_option("--select", "Try only these relations (comma-separated ids or families).")
-@checks_option("--ignore", "Do not count what these relations find.")
-@click.option(
-    "--full", is_flag=True, help="Go through each training pass to its end; long ones are shortened otherwise."
-)
+@checks_option("--select", "Test only these relations (comma-separated ids or families).")
+@checks_option("--ignore", "Ignore the findings of these relations.")
+@click.option("--full", is_flag=True, help="Complete every training pass; without it, long ones are cut.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as with python -m.")
 @fresh_option
 @quiet_option
@@ -56,15 +54,15 @@ def vary(
     format_: Format,
     quiet: bool,
 ) -> None:
-    """Change one thing that must not matter, and see whether your training or its score is another.
+    """Change something irrelevant and see whether your training or its score changes.
 
-    The script runs in copies of the working directory: twice as it is, then once for each thing that is changed: the
-    batch size and the order of the evaluation, the labels of the held-out rows, Python's hash seed, the number of
-    workers, the folder that an earlier run left; and what must matter: the seed, the labels of the training rows, the
-    learning rate. Where two runs as it is differ already, the relation did not apply.
+    The script runs in copies of the working directory: twice unchanged, then once for each change. Some changes should
+    not matter: the batch size and the order of the evaluation, the labels of the held-out rows, Python's hash seed, the
+    number of workers, the folder that an earlier run left. Others must matter: the seed, the labels of the training
+    rows, the learning rate. If the two unchanged runs already differ, the relation did not apply.
 
-    Exit status: 0 nothing was found (or only warnings, as all relations report that are new), 1 a relation that counts
-    as an error is broken, 2 the script crashed or trained nothing.
+    Exit status: 0 nothing was found (or only warnings; new relations report only warnings), 1 a relation that counts as
+    an error is broken, 2 the script crashed or trained nothing.
     """
     out = Output(json_file, quiet, format=format_)
     out.check()

@@ -62,8 +62,8 @@ def bisect(
         report = from_first[after] if before == span.first else compared(before, after)
         if _first(report) != _first(ends):
             report.notes.append(
-                f"{span.first} and {span.last} also differ in something else: {_first(ends)}; "
-                f"bisect from {after} on to find it"
+                f"{span.first} and {span.last} also differ in something else: {_first(ends)}; bisect from {after} "
+                "on to find it"
             )
     report.releases = {str(version): tried[version] for version in sorted(tried)}
     return report

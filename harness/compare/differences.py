@@ -467,7 +467,8 @@ def _tensors(
     worst = gaps[max(others, key=lambda name: gaps[name].size)]
     cause = KERNEL if worst.size <= worst.rounding else OTHER
     factor = _factor(a, b) if cause == OTHER else None
-    multiple = "" if factor is None else f" (B's are A's times {factor:.4g})"
+    times = "" if factor is None else f"{factor:.4g}"
+    multiple = " (same scale)" if times == "1" else f" (B's are A's times {times})" * bool(times)
     return Difference(cause, rung, update, what + multiple, (), tuple(others), worst.size, worst.rounding)
 
 
@@ -484,10 +485,10 @@ def _numbers(update: int, what: str, a: torch.Tensor, b: torch.Tensor) -> Differ
 def _clipping(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
     """How gradients were clipped; None where something else was done to them."""
     if factor := _factor(before, after):
-        return f"times {factor:.4g}"
+        return f"multiplied by {factor:.4g}"
     most = max((float(each.abs().max()) for each in after.values() if each.numel()), default=0.0)
     if before.keys() == after.keys() and all(torch.equal(before[k].clamp(-most, most), after[k]) for k in before):
-        return f"cut off at {most:.4g}"
+        return f"clipped at {most:.4g}"
     return None
 
 

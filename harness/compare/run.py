@@ -31,7 +31,9 @@ NAMES_SHOWN = 4
 LAUNCHED = "harness compare starts each script in one process, and without a launcher"
 """What to do with a script that a launcher is to start."""
 
-IDLE = "so there is nothing to compare; processes that it starts itself (torch.multiprocessing, torchrun) are not seen"
+IDLE = (
+    "so there is nothing to compare; processes that it starts itself (torch.multiprocessing, torchrun) are not watched"
+)
 """What follows where a script makes no update."""
 
 
@@ -126,7 +128,7 @@ def _not_repeated(
         if alone is not None:
             found.append(
                 f"{command.script} differs between two starts, from update {alone} on: seed its random numbers, or "
-                "the differences found may be chance"
+                "the differences found may be due to chance"
             )
     return found
 

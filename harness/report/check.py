@@ -41,7 +41,7 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
         yield f"  {_looked_at(report, hint=not verbose)}"
         yield from (f"  {what:<{WIDEST}}{said}" for what, said in report.did.items())
         if "metrics" in _blind(report) and not report.did.get("scored", "nothing").startswith("nothing"):
-            yield f"  harness vary {report.script} tries whether the score depends on what must not matter"
+            yield f"  harness vary {report.script} tests whether the score changes when something irrelevant changes"
     if verbose:
         yield from (f"    passed: {check}" for check in report.held)
         yield from (f"    did not apply: {', '.join(each.checks)}: {each.why}" for each in report.did_not_apply)
@@ -57,11 +57,11 @@ def summary_line(report: CheckReport) -> str:
     counted = [count(n, what) for n, what in ((errors, "error"), (warnings, "warning")) if n]
     if report.not_looked_at:
         counted.append(f"{count(len(report.not_looked_at), 'check')} crashed")
-    passes = " of shortened passes (--full: whole ones)" if report.shortened else ""
+    passes = " (long epochs were cut; use --full for complete ones)" if report.shortened else ""
     seconds = report.seconds
-    parts = [f"{seconds['before the first batch']:.1f} s of importing and loading"]
+    parts = [f"{seconds['before the first batch']:.1f} s for importing and loading"]
     if "reloading" in seconds:
-        parts.append(f"{seconds['reloading']:.1f} s of loading again what it saved (--no-reload)")
+        parts.append(f"{seconds['reloading']:.1f} s for loading again what it saved (--no-reload)")
     found, made = ", ".join(counted) or "nothing found", f"{count(report.updates, 'update')}{passes}"
     says = f"{found} in {made}"
     if report.crashed is not None:
@@ -115,7 +115,7 @@ def patch_lines(report: CheckReport, *, written: bool) -> Iterator[str]:
     """What has a patch, and why the rest has none."""
     for patch in report.patches:
         if patch.gone_with is not None:
-            yield f"  {'repaired' if written else 'patch'}: {patch.check}, by that of {patch.gone_with}"
+            yield f"  {'repaired' if written else 'patch'}: {patch.check}, by the patch for {patch.gone_with}"
         elif patch.diff is None:
             yield f"  no patch: {patch.check}: {patch.why}"
         else:

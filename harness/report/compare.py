@@ -28,17 +28,19 @@ def outcome_lines(report: CompareReport) -> Iterator[str]:
     for line in report.equal:
         yield f"equal: {line}"
     if report.beside:
-        yield "beside: " + ", ".join(f"{name} {one} against {other}" for name, (one, other) in report.beside.items())
+        yield "also different: " + ", ".join(
+            f"{name} {one} in A, {other} in B" for name, (one, other) in report.beside.items()
+        )
     if report.releases:
-        yield "tried: " + ", ".join(f"{version} {what}" for version, what in report.releases.items())
+        yield "tested: " + ", ".join(f"{version} {what}" for version, what in report.releases.items())
     for note in report.notes:
         yield f"note: {note}"
 
 
 def _sentence(difference: Difference) -> str:
-    values = " against ".join(difference.values)
+    values = "; ".join(f"{value} in {run}" for value, run in zip(difference.values, "AB", strict=False))
     said = f"{difference.what}: {values}" if values else difference.what
     if difference.size is None:
-        return said if values else f"{said}: not the same"
+        return said if values else f"{said}: different"
     share = f"{said}, largest difference {difference.size:.1e} (relative)"
     return share + (f"; rounding explains up to {difference.rounding:.0e}" if difference.rounding else "")

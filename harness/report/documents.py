@@ -87,12 +87,12 @@ def outcome_lines(record: DocumentsRecord, output: Path) -> Iterator[str]:
     counts = Counter(block.outcome for block in record.blocks)
     parts = [f"{counts[outcome]} {says.lower()}" for outcome, says in SAYS.items() if counts[outcome]]
     otherwise = sum(block.prints is not None for block in record.blocks)
-    yield f"{len(record.blocks)} blocks: {'; '.join(parts)}; {otherwise} print otherwise than documented"
+    yield f"{len(record.blocks)} blocks: {'; '.join(parts)}; {otherwise} print something other than documented"
     executed = sum(block.seconds is not None for block in record.blocks)
     copies = sum(block.same_as is not None for block in record.blocks)
     yield (
-        f"{executed} were executed, {copies} are copies of those; "
-        f"{len(record.seconds)} documents in {sum(record.seconds.values()):.1f} s"
+        f"{executed} were executed, {copies} are copies of these; {len(record.seconds)} documents in "
+        f"{sum(record.seconds.values()):.1f} s"
     )
     yield f"written to {output}"
 
@@ -101,7 +101,7 @@ def fix_lines(written: int, documents: int, left: Sequence[str]) -> Iterator[str
     if written:
         yield f"replaced {written} blocks in {documents} documents"
     for place in left:
-        yield f"{place}: left as it is: its lines are not those that were executed; write the replacement by hand"
+        yield f"{place}: not changed: its lines are not those that were executed; write the replacement by hand"
 
 
 def index_lines(indexed: Sequence[Indexed], looked: Sequence[LookedUp]) -> Iterator[str]:

@@ -23,7 +23,7 @@ def list_lines(pages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"  {page['id']:<{width}}{lines[0]}"
             yield from (" " * (width + 2) + line for line in lines[1:])
     yield ""
-    yield f"{len(pages)} in all; harness explain ID says why, what to do, and when it is right all the same"
+    yield f"{len(pages)} in total; harness explain ID says why it is a bug, what to do, and when it is not a bug"
 
 
 def page_lines(page: Mapping[str, Any]) -> Iterator[str]:

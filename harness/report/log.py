@@ -70,7 +70,7 @@ DOCUMENTS: Mapping[str, Rule] = {
     "fails": Rule("documents::fails", "error", "A block of a document fails as printed."),
     "deprecated": Rule("documents::deprecated", "warning", "A block of a document is deprecated."),
 }
-MATRIX = Rule("matrix::changed", "warning", "What is found on these versions is not what was recorded of them.")
+MATRIX = Rule("matrix::changed", "warning", "The results on these versions differ from the recorded ones.")
 
 
 def of_check(report: CheckReport) -> Log:

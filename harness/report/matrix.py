@@ -85,7 +85,7 @@ def _comparison_lines(matrix: Matrix, comparison: Comparison | None) -> Iterator
             yield f"not compared: {column.name}, which was not recorded with these libraries"
     changes = comparison.changes
     if comparison.compared:
-        yield f"{len(changes)} cells are not what was recorded" if changes else "every cell is as recorded"
+        yield f"{len(changes)} cells differ from what was recorded" if changes else "every cell is as recorded"
     for change in changes:
         now = _format_cell(change.now) if change.now else "gone"
         yield f"  {change.row.title} on {change.column}: was {_format_cell(change.before)}, is {now}"
@@ -108,7 +108,7 @@ def _shown(matrix: Matrix, kind: Kind, everything: bool) -> tuple[list[Row], lis
     summary = (
         [f"{len(left)} {'more ' if shown else ''}as documented, or not applicable, on all versions"] if left else []
     )
-    summary += [f"of these {count} not tried on {column}: a run stopped before" for column, count in stopped.items()]
+    summary += [f"{count} of these not tried on {column}: a run stopped earlier" for column, count in stopped.items()]
     return shown, summary
 
 
@@ -184,7 +184,7 @@ def write_markdown(path: Path, lines: Iterable[str], marks: tuple[str, str] = (M
             raise CannotTry(f"{path} cannot be read ({error}); choose another file for --markdown") from error
         _, ended, after = rest.partition(end)
         if not found or not ended:
-            raise CannotTry(f"{path} is there and has not both lines {begin} and {end}; choose another file")
+            raise CannotTry(f"{path} exists and lacks the line {begin} or {end}; choose another file")
     else:
         before, after = "", "\n"
     write_atomically(path, f"{before}{begin}\n{text}{end}{after}")

@@ -15,7 +15,7 @@ def outcome_lines(report: ResumeReport) -> Iterator[str]:
     besides = sum(kill.besides for kill in report.kills)
     times = f"{len(report.kills)} kill{'s' * (len(report.kills) != 1)}"
     if besides:
-        times += f" ({len(report.kills) - besides} asked for, {besides} more just before a save that lost something)"
+        times += f" ({len(report.kills) - besides} requested, {besides} more just before a save that failed)"
     yield (
         f"{report.script}: {survived} of {times} survived bit for bit, {report.updates} updates; "
         f"{report.seconds['in all']:.0f} s, of which one run takes {report.seconds['uninterrupted']:.0f} s"

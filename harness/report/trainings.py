@@ -32,7 +32,7 @@ def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
         yield f"{verdict.name}: error: {said(each)}"
     if not verdict.changed:
         if not verdict.findings:
-            yield f"{verdict.name}: does what its baseline says, in {verdict.facts} facts; {verdict.lane}"
+            yield f"{verdict.name}: matches its baseline in {verdict.facts} facts; {verdict.lane}"
         yield from (f"  {note}" for note in _notes(verdict))
         return
     section, *behind = verdict.changed
@@ -48,9 +48,9 @@ def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
         yield f"  numbers {'differ too' if NUMBERS in verdict.changed else _agree(verdict)}:"
         yield from _most((f"    {line}" for line in number_lines(verdict)), MOST_FACTS, "    ")
     yield f"  {verdict.lane}"
-    yield f"  If it is meant: harness baseline accept {verdict.name} {section} --why TEXT"
+    yield f"  To accept this change: harness baseline accept {verdict.name} {section} --why TEXT"
     if behind:
-        yield f"  If all of it is: harness baseline accept {verdict.name} all --why TEXT"
+        yield f"  To accept everything: harness baseline accept {verdict.name} all --why TEXT"
 
 
 def accepted_lines(verdict: TrainingVerdict, sections: Sequence[str]) -> Iterator[str]:
@@ -60,7 +60,7 @@ def accepted_lines(verdict: TrainingVerdict, sections: Sequence[str]) -> Iterato
         yield f"{section}:"
         yield from _block(verdict, section, None)
     if sections and NUMBERS not in sections and NUMBERS in verdict.changed:
-        yield "numbers differ too, and are not accepted:"
+        yield "numbers differ too and are not accepted:"
         yield from (f"  {line}" for line in number_lines(verdict))
 
 
@@ -88,7 +88,7 @@ def _apart(was: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]
 
 
 def _agree(verdict: TrainingVerdict) -> str:
-    return "are as they were" if verdict.numbers_compared else "were not compared"
+    return "are unchanged" if verdict.numbers_compared else "were not compared"
 
 
 def fact_lines(changed: Sequence[Changed], rows: Mapping[str, str]) -> Iterator[str]:

@@ -20,7 +20,7 @@ def outcome_lines(report: VaryReport) -> Iterator[str]:
     yield from (f"  note: {note}" for note in report.notes)
     broken = sum(each.result == "broken" for each in report.relations)
     held = report.applied - broken
-    passes = " of shortened training passes" * report.shortened
+    passes = " (long epochs were cut; use --full for complete ones)" * report.shortened
     yield (
         f"{report.script}: {broken} broken, {held} held, {len(report.relations) - report.applied} did not apply; "
         f"{report.starts} starts of {report.updates} updates{passes}, {report.seconds['in all']:.0f} s"

@@ -127,7 +127,7 @@ def _run_apart(script: str, arguments: Sequence[str], work: Work[Any], told: Tol
 def _said_why(told: Told, crashed: str) -> Told:
     def both(report: Any, isolation: Isolation) -> int:
         last = crashed.strip().splitlines()[-1]
-        return told(report, replace(isolation, instead=f"in a private view of the file system it fails: {last}"))
+        return told(report, replace(isolation, instead=f"it fails in a private view of the file system: {last}"))
 
     return both
 
@@ -192,10 +192,10 @@ def _adopts(adopts: bool) -> None:
 def _how_it_ended(place: Place, status: int) -> str:
     script = place.real(place.script)
     if not os.WIFSIGNALED(status):
-        return f"{script} ended with exit status {os.waitstatus_to_exitcode(status)} before anything could be reported"
+        return f"{script} ended with exit status {os.waitstatus_to_exitcode(status)} before it could report anything"
     name = signal.Signals(os.WTERMSIG(status)).name
-    memory = "; the system does that where memory runs out" if name == "SIGKILL" else ""
-    return f"{script} was ended by {name}{memory}"
+    memory = "; the system does that when memory runs out" if name == "SIGKILL" else ""
+    return f"{script} was killed by {name}{memory}"
 
 
 def _wait(pid: int) -> int:
@@ -243,7 +243,7 @@ def _goes_on(script: str, arguments: Sequence[str], work: Work[Any], **how: Any)
     with placed(script, arguments, **how) as place:
         place.owner = False
         if place.directory is None:
-            raise CannotTry("a script that starts itself anew is watched in a directory of its own alone")
+            raise CannotTry("a script that restarts itself can be watched only in its own directory")
         _runs(place, work, place.directory.home / f"of-{os.getppid()}", None)
         _end(0)
 

@@ -72,7 +72,7 @@ class Directory:
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise CannotTry(
                 f"no isolated working directory could be made in {home.parent} ({why}); set TMPDIR to a folder with "
-                "room, or run the script where it lies with --in-place"
+                "free space, or run the script in place with --in-place"
             ) from error
         return cls(home, mirror, logs, tuple(folders), tuple(free), level)
 

@@ -97,13 +97,14 @@ class Place:
             self._found.not_put_back = left
         if self.changes.failed is not None:
             raise CannotTry(
-                f"{self.real(self.changes.failed)}; free some room, have the script write elsewhere, or run it where "
-                "it lies with --in-place"
+                f"{self.real(self.changes.failed)}; free some space, have the script write elsewhere, or run it in "
+                "place with --in-place"
             )
         if self.directory is not None and crashed is not None and os.strerror(errno.ENOSPC) in crashed.splitlines()[-1]:
             raise CannotTry(
-                f"there is no room for what {self.real(self.script)} writes in {self.directory.home.parent}, where its "
-                "own directory was; set TMPDIR to a folder with room, or run it where it lies with --in-place"
+                f"there is no space left for what {self.real(self.script)} writes in {self.directory.home.parent}, "
+                "where its own directory was; set TMPDIR to a folder with free space, or run it in place with "
+                "--in-place"
             )
         return self._found
 
@@ -150,7 +151,7 @@ class Place:
             what = f" could not change {told['path']}" if told["path"] else " could not change a file"
             ended = "" if told["status"] is None else f"; it ended with exit status {told['status']}"
             found.refused.append(
-                f"{told['program']}{what}: programs may write in the directory of this run alone{ended}"
+                f"{told['program']}{what}: programs may write only in the directory of this run{ended}"
             )
         where = {path: _where(mirror, path) for path in written}
         found.cached = caches.keep(where, written)
@@ -195,7 +196,7 @@ def _keep(folder: Path, written: Mapping[str, int], where: Mapping[str, str]) ->
             else:
                 shutil.copy2(path, target)
         except OSError as error:
-            raise CannotTry(f"--keep {folder} could not be given {path} ({error.strerror}); choose another") from error
+            raise CannotTry(f"--keep {folder} could not receive {path} ({error.strerror}); choose another") from error
 
 
 def folders_of(script: str, *, module: bool) -> tuple[str, ...]:
@@ -263,7 +264,7 @@ def isolated(script: str, arguments: Sequence[str] = (), **how: Any) -> Iterator
     """
     with placed(script, arguments, level=None if how.get("in_place") else mirror_level(), **how) as place:
         if isinstance(place.directory, Overlay):
-            raise CannotTry("a view of the file system is for a process of its own; set HARNESS_ISOLATION=mirror")
+            raise CannotTry("a private view of the file system needs a separate process; set HARNESS_ISOLATION=mirror")
         enter(place)
         yield place
 
@@ -312,7 +313,7 @@ def _directory(
             home.mkdir(mode=0o700)
         except FileExistsError as error:
             raise CannotTry(
-                f"{home}, in which the ranks were to work, is there already; remove it, or set TMPDIR to another folder"
+                f"{home}, in which the ranks were to work, already exists; remove it, or set TMPDIR to another folder"
             ) from error
         # Tried before: the other ranks join what they find, and none of them may go on elsewhere.
         directory = _made(home, folders, stack, level or chosen(), words)
@@ -326,7 +327,7 @@ def _directory(
         if time.monotonic() > until:
             raise CannotTry(
                 f"the first rank of this machine made no isolated working directory in {home.parent} within "
-                f"{PATIENCE:.0f} s; its own output says why, or use --in-place"
+                f"{PATIENCE:.0f} s; see its output for the reason, or use --in-place"
             )
         time.sleep(0.02)
     if home.lstat().st_uid != os.getuid() or not stat.S_ISDIR(home.lstat().st_mode):
@@ -401,7 +402,7 @@ def shared(folders: Sequence[str]) -> Iterator[Directory | Overlay]:
             left = directory.put_back()
             directory.remove()
     if left:
-        raise CannotTry(f"{', '.join(left)} could not be put back as it was; see harness doctor")
+        raise CannotTry(f"{', '.join(left)} could not be restored; see harness doctor")
 
 
 Value = TypeVar("Value")

@@ -17,8 +17,8 @@ LEVELS: tuple[Level, ...] = ("overlay", "mirror", "guard")
 
 MEANS: Mapping[Level, str] = {
     "overlay": "the kernel gives each script a private view of the file system",
-    "mirror": "a mirror of the working directory; programs may write there alone (Landlock)",
-    "guard": "a mirror of the working directory; what programs change is not held back",
+    "mirror": "a mirror of the working directory; programs may write only there (Landlock)",
+    "guard": "a mirror of the working directory; changes made by programs are not prevented",
 }
 
 VARIABLE = "HARNESS_ISOLATION"
@@ -77,12 +77,15 @@ def why_not(level: Level) -> str | None:
 def better() -> str:
     """The one line that gets a private view of the file system on this machine."""
     if sys.platform != "linux":
-        return "run the command on Linux, in a virtual machine say: only Linux has private views of the file system"
+        return (
+            "run the command on Linux, for example in a virtual machine: only Linux has private views of the "
+            "file system"
+        )
     restricted = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
     try:
         with open(restricted) as file:
             if file.read().strip() == "1":
-                return "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0  (Ubuntu holds back user namespaces)"
+                return "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0  (Ubuntu restricts user namespaces)"
     except OSError:
         pass
     if os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv"):

@@ -185,7 +185,8 @@ class Mirror:
             if len(self.linked) > LINKS:
                 raise CannotKeep(
                     f"{os.path.dirname(entry.path)} and the folders beside it hold more than {LINKS:,} files, too many "
-                    "for a mirror; harness doctor says how to get a private view of the file system, which needs none"
+                    "for a mirror; harness doctor shows how to get a private view of the file system, which needs no "
+                    "mirror"
                 )
             os.symlink(entry.path, here)
 

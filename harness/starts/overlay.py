@@ -110,7 +110,7 @@ class Overlay:
             view.remove_empty(made)
             raise CannotTry(
                 f"no private view of the file system could be made ({error.strerror}: {error.filename}); free some "
-                "room, or run the script where it lies with --in-place"
+                "space, or run the script in place with --in-place"
             ) from error
         return cls(home, tuple(folders), plan)
 

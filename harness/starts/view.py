@@ -209,7 +209,9 @@ def _cover(made: Plan, folder: str, name: str, places: Sequence[str], mounted: S
     place = next((place for place in places if not is_below(place, folder)), None)
     if place is None or (inner and not is_privileged()):
         if os.access(folder, os.W_OK) and place is None:
-            raise Refused(f"what is written in {folder} has to be kept elsewhere, and no other folder on a disk can be")
+            raise Refused(
+                f"files written in {folder} must be kept elsewhere, but no other folder on a disk can hold them"
+            )
         made.split.append(folder)
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if not entry.is_symlink() and entry.is_dir(follow_symlinks=False) and entry.path not in inner:

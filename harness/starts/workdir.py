@@ -181,7 +181,7 @@ class Workdir:
         words = [sys.executable, "-P", "-m", "harness.starts.moments", str(told), str(store.root)]
         built = subprocess.run(self._directory.starts(words), capture_output=True, text=True, check=False)  # noqa: S603
         if built.returncode:
-            raise CannotTry(f"the folder could not be built as a kill leaves it: {built.stderr.strip()[-500:]}")
+            raise CannotTry(f"the folder could not be rebuilt as a kill leaves it: {built.stderr.strip()[-500:]}")
 
     @property
     def at(self) -> str:
@@ -214,11 +214,11 @@ class Workdir:
         self._directory.remove()
         if reached:
             raise CannotTry(
-                f"{self.command.script} changed {', '.join(reached)}, unseen by the harness, perhaps through a program "
-                "that it started; the change stays"
+                f"{self.command.script} changed {', '.join(reached)} without the harness noticing, perhaps through "
+                "a program that it started; the change stays"
             )
         if left:
-            raise CannotTry(f"{', '.join(left)} could not be put back as it was; see harness doctor")
+            raise CannotTry(f"{', '.join(left)} could not be restored; see harness doctor")
 
     def put(self, name: str, data: bytes) -> None:
         """Have a file below the working directory hold something else, before the first start."""
@@ -328,14 +328,14 @@ def must_train(start: Start, command: Command, *, launched: str, idle: str) -> N
         if journal.end is None or journal.end.crashed is not None:
             said = start.said.strip() if journal.end is None else str(journal.end.crashed)
             if "environment variable RANK expected" in said and command.processes == 1:
-                raise CannotTry(f"{script} is to be started by torchrun (RANK is not set): {launched}")
-            raise CannotTry(f"{script} crashes:\n{said or 'it ended without a message'}")
+                raise CannotTry(f"{script} must be started by torchrun (RANK is not set): {launched}")
+            raise CannotTry(f"{script} crashed:\n{said or 'it ended without a message'}")
         if journal.end.failed is not None:
             raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
         if not journal.updates and (read := next((each.path for each in journal.loads if each.path), None)):
             raise CannotTry(
-                f"{script} made no update: it read {read}, which may be of a finished run; --fresh hides what the "
-                "script saved, so that it starts from the beginning"
+                f"{script} made no update: it read {read}, which may come from a finished run; --fresh hides what "
+                "the script saved, so that it starts from the beginning"
             )
         if not journal.updates:
             raise CannotTry(f"{script} made no optimizer step in this process, {idle}")
@@ -371,7 +371,7 @@ def scratch(prefix: str, name: str | None = None, own: Sequence[str] = ()) -> It
             try:
                 root.mkdir(mode=0o700)
             except FileExistsError as error:
-                raise CannotTry(f"{root} exists already: wait for the other command to end, or remove it") from error
+                raise CannotTry(f"{root} already exists: wait for the other command to end, or remove it") from error
             stack.callback(shutil.rmtree, root, ignore_errors=True)
         yield Scratch(root, stack.enter_context(afterwards(root, logs_in(root))), tuple(own))
 

@@ -31,7 +31,7 @@ def majority(tried: Tried) -> Majority | str:
     """Majority class of the evaluated rows; or why the script's score cannot be compared with it."""
     counts = [each.labels for each in tried.evaluated if len(each.labels) > 1]
     if not counts:
-        return "no evaluation over a DataLoader has labels of classes"
+        return "no evaluation over a DataLoader has class labels"
     largest = max(counts, key=sum)
     rows = sum(largest)
     found = Majority(max(largest) / rows, rows, 1 - sum((each / rows) ** 2 for each in largest))
@@ -41,6 +41,6 @@ def majority(tried: Tried) -> Majority | str:
     if as_share(best) < found.clearly:
         return (
             f"its accuracy, {as_share(best):.3g}, is not clearly above {found.share:.3g}, the share of the most "
-            "frequent class; with --full it may be"
+            "frequent class; try --full"
         )
     return found

@@ -102,9 +102,9 @@ class Tried:
             one, two = unsteady.name, unsteady.where
             return lacks(f"two unchanged runs report a different {one} ({two}): seed the random numbers")
         if not same:
-            return lacks("the script reports no number that is known as a metric or a loss")
+            return lacks("the script reports no recognised metric or loss")
         if same.keys().isdisjoint(series(other)):
-            return lacks("none of the numbers of the unchanged run was reported")
+            return lacks("the changed run reported none of the unchanged run's numbers")
         of_trainer = {
             key: each
             for key, each in same.items()
@@ -112,7 +112,7 @@ class Tried:
         }
         apart = numbers_apart({key: each for key, each in same.items() if key not in of_trainer}, other, self.rows)
         if apart is None and (loss := numbers_apart(of_trainer, other, self.rows)) is not None:
-            return Outcome("held", f"apart from Trainer's own {loss.name}, in which all batches count alike")
+            return Outcome("held", f"except for Trainer's own {loss.name}, in which all batches count equally")
         return apart
 
     def same_numbers(self, other: Run, when: str) -> Outcome:

@@ -35,7 +35,7 @@ from harness.vary.relation import Outcome, Relation, Result, Tried, Way, lacks
 LAUNCHED = "harness vary starts each script in one process, and without a launcher"
 """What to do with a script that a launcher is to start."""
 
-IDLE = "so there is nothing to vary; processes that it starts itself (torch.multiprocessing, torchrun) are not seen"
+IDLE = "so there is nothing to vary; processes that it starts itself (torch.multiprocessing, torchrun) are not watched"
 """What follows where a script makes no update."""
 
 USUAL = {"PYTHONHASHSEED": "0"}
@@ -180,7 +180,7 @@ def _judged(relation: type[Relation], tried: Tried, other: Run) -> Outcome:
 
 def _notes(account: Account) -> Iterator[str]:
     if "torch" not in account.seeded:
-        yield "the script does not seed torch: every run began with the seed 0, so all draw the same random numbers"
+        yield "the script does not seed torch: every run started with seed 0, so all draw the same random numbers"
 
 
 class _Starts:
@@ -202,9 +202,9 @@ class _Starts:
         workdir.remove()
         self._seconds, self._patience = first.seconds, max(LEAST_PATIENCE, PATIENCE * first.seconds)
         self._at_once = at_once(AT_ONCE)
-        tell(f"as it is: {len(first.journal.updates)} updates, {first.seconds:.0f} s")
+        tell(f"unchanged: {len(first.journal.updates)} updates, {first.seconds:.0f} s")
         again = self._must_train(kept := self._workdir(self._command))
-        tell(f"as it is, again: {again.seconds:.0f} s")
+        tell(f"unchanged, again: {again.seconds:.0f} s")
         return first, again, kept
 
     def _must_train(self, workdir: Workdir) -> Run:

@@ -81,11 +81,11 @@ def test_a_run_of_another_learning_rate_under_the_same_name(recorded: Path, mine
     other.write_text(mine.read_text().replace("lr=5e-05", "lr=0.0001"))
     done = harness("run", "--recipe", f"{other}:small", "--output", tmp_path / "run", "--baselines", recorded)
     assert done.exit_code == 0, done.output
-    reason = "not compared with the baseline: baseline small-plain-cpu: recipe.lr is 5e-05 there and 0.0001"
+    reason = "not compared with the baseline: baseline small-plain-cpu: recipe.lr is 5e-05 in the baseline and 0.0001"
     assert reason in done.output
     compared = harness("baseline", "compare", tmp_path / "run", "--baselines", recorded)
     assert compared.exit_code == 2
-    assert "recipe.lr is 5e-05 there and 0.0001 in the run" in compared.output
+    assert "recipe.lr is 5e-05 in the baseline and 0.0001 in the run" in compared.output
 
 
 def test_without_a_baseline(mine: Path, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_no_seed_is_trained_for_a_comparison_that_cannot_be_made(mine: Path, tmp
     other.write_text(mine.read_text().replace("lr=5e-05", "lr=0.0001"))
     done = harness("baseline", "compare", "--recipe", f"{other}:small", "--seeds", "2", "--baselines", recorded)
     assert done.exit_code == 2
-    assert "recipe.lr is 5e-05 there" in done.output
+    assert "recipe.lr is 5e-05 in the baseline" in done.output
     assert "seed 45" not in done.output
 
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_recorded_is_named(tmp_path: Path) -> None:
     make_record(42, interrupted=True, updates=3).write(tmp_path / "run.json")
     done = harness("baseline", "record", tmp_path, "--baselines", tmp_path / "b")
     assert done.exit_code == 2
-    assert "seed 42 made 3 of 30 updates; only whole runs are recorded" in done.output
+    assert "seed 42 made 3 of 30 updates; only complete runs are recorded" in done.output
 
 
 @pytest.mark.parametrize("command", [("record",), ("compare", "--seeds", "1")])
@@ -170,7 +170,7 @@ def test_what_fails_before_the_first_update_is_not_trained(
     fake.write_text(mine.read_text().replace("dataset='tests/small'", "dataset='glue/mrpc'"))
     done = harness("baseline", *command, "--recipe", f"{fake}:small", "--baselines", recorded)
     assert done.exit_code == 2
-    assert "load::split-sizes failed before the first update; harness run says more" in done.output
+    assert "load::split-sizes failed before the first update; harness run shows more" in done.output
 
 
 def worse(folder: Path, tmp_path: Path, **changes: Any) -> Path:
@@ -262,14 +262,21 @@ def test_a_candidate_of_the_same_thing_is_accepted_and_what_is_new_is_said(folde
         ({"recipe": {"lr": 9.0, "epochs": 4}}, ["recipe.epochs 3 there, 4 here", "recipe.lr 5e-05 there, 9.0 here"]),
         (
             {"recipe": {"name": "other", "lr": 9.0}},
-            ["name is other-plain-cpu by its contents and tiny-plain-cpu by its file", "recipe.name tiny there, other"],
+            [
+                "its contents say that its name is other-plain-cpu, and its file name says tiny-plain-cpu",
+                "recipe.name tiny there, other",
+            ],
         ),
         (
             {"hardware": "1"},
-            ["name is tiny-plain-1", "hardware is 1 there and cpu in its runs", "hardware cpu there, 1 here"],
+            [
+                "its contents say that its name is tiny-plain-1",
+                "its hardware is 1, but that of its runs is cpu",
+                "hardware cpu there, 1 here",
+            ],
         ),
-        ({"recipe": {"label_names": [1, 2, 3]}}, ["recipe cannot be one: ", "recipe.label_names ["]),
-        ({"recipe": {"surprise": 1}}, ["recipe cannot be one: ", "recipe.surprise None there, 1 here"]),
+        ({"recipe": {"label_names": [1, 2, 3]}}, ["the recipe is not valid: ", "recipe.label_names ["]),
+        ({"recipe": {"surprise": 1}}, ["the recipe is not valid: ", "recipe.surprise None there, 1 here"]),
         ({"recipe": {"dataset": {}}}, ["recipe.dataset built-in/mrpc-shaped there, {} here"]),
     ],
 )
@@ -348,8 +355,11 @@ def test_stale_baselines_are_named(folder: Path) -> None:
     (folder / "zero.json").write_text("")
     wrong = {path.name: sentence for path, sentence in stale(folder).items()}
     assert wrong.keys() == {"other.json", "tiny-plain-cpu.json", "zero.json"}  # gone is somebody's own
-    assert "it is gone-plain-cpu by its contents" in wrong["other.json"]
-    assert "recipe.lr is 0.0001 there and 5e-05 now; no run is compared with it" in wrong["tiny-plain-cpu.json"]
+    assert "its contents say that it is gone-plain-cpu" in wrong["other.json"]
+    assert (
+        "recipe.lr is 0.0001 in the baseline and 5e-05 now, so no run is compared with it"
+        in wrong["tiny-plain-cpu.json"]
+    )
     assert "zero.json: the file" in wrong["zero.json"]
     assert harness("baseline", "show", "--baselines", folder).exit_code == 1
 

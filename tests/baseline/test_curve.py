@@ -250,7 +250,7 @@ def test_where_other_masks_are_drawn(recorded: dict[str, Any], here: dict[str, A
     run = moved(0.3, 1, fingerprint=FINGERPRINT | here)
     outcome, says = outcome_of(make_record(fingerprint=FINGERPRINT | recorded), run)
     assert outcome == "not applicable"
-    assert "the masks of dropout are others" in says
+    assert "the dropout masks differ" in says
 
 
 def test_what_is_drawn_is_not_asked_where_it_was_not_recorded() -> None:

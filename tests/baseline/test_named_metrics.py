@@ -84,9 +84,12 @@ def test_what_can_be_lost(baseline: Baseline) -> None:
     [
         ({"scores": {"matthews_correlation": -1.5}}, r"matthews_correlation is -1\.5; expected -1 to 1"),
         ({"scores": {"f1_macro": 1.5}}, r"f1_macro is 1\.5; expected 0 to 1"),
-        ({"metrics": ("accuracy",)}, r"recipe\.metrics is \['accuracy', 'f1_macro', .*, 'cost\.py'\] there and \['acc"),
+        (
+            {"metrics": ("accuracy",)},
+            r"recipe\.metrics is \['accuracy', 'f1_macro', .*, 'cost\.py'\] in the baseline and \['acc",
+        ),
         ({"inputs": INPUTS | {"cost.py": "b" * 64}}, r"inputs\.cost\.py is 'aaaa.*bbbb"),
-        ({"scores": {"price": 3.0}}, "it has the metrics accuracy, .*, cost, and seed 42 has .*, cost, price"),
+        ({"scores": {"price": 3.0}}, "it has the metrics accuracy, .*, cost, but seed 42 has .*, cost, price"),
     ],
 )
 def test_what_cannot_be_compared(baseline: Baseline, changes: dict[str, Any], message: str) -> None:

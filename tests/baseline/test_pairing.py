@@ -77,7 +77,7 @@ def test_a_renamed_class_is_one_line_and_no_difference() -> None:
     assert not found.failed
     assert found.renamed == ["Sequential is now called Churn"]
     assert [*verdict_lines(found)] == [
-        f"churn: does what its baseline says, in {found.facts} facts; "
+        f"churn: matches its baseline in {found.facts} facts; "
         "numbers were compared bit for bit, on the machine of the recording",
         "  Sequential is now called Churn",
     ]
@@ -275,7 +275,7 @@ def test_another_optimizer_keeps_its_old_name_until_it_is_accepted(accepted: Any
     after = run(*model("Sequential"), *optimizer("RMSprop"), *[loader("train", 60)], named="RMSprop", loss=0.84)
     shown, taken, now = accepted(after, "data")
     assert (taken, "update.AdamW.steps" in now.facts) == (["data"], True)
-    assert shown[-4] == "numbers differ too, and are not accepted:"
+    assert shown[-4] == "numbers differ too and are not accepted:"
     _, taken, now = accepted(after, ALL)
     assert taken == ["data", "optimizer", "numbers"]
     assert now.facts["update.RMSprop.steps"] == 30

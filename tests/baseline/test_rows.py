@@ -23,7 +23,7 @@ ASKED = {"data.Net.asked.columns_bits": ["aa", "bb", "cc", "dd"], "data.Net.aske
     ("was", "now", "sentence"),
     [
         (COLUMNS, {"columns_bits": ["bb", "aa", "cc", "dd"]}, "other values: columns 0 and 1 are exchanged"),
-        (COLUMNS, {"columns_bits": ["bb", "cc", "aa", "dd"]}, "other values: columns 0, 1, 2 are in another order"),
+        (COLUMNS, {"columns_bits": ["bb", "cc", "aa", "dd"]}, "other values: columns 0, 1, 2 are in a different order"),
         (COLUMNS, {"columns_bits": ["aa", "bb", "cc", "ee"]}, "the rows hold other values in column 3"),
         (COLUMNS, {"columns_bits": ["aa", "ff", "cc", "ee"]}, "other values in columns 1, 3"),
         (COLUMNS, {"columns_bits": ["1", "2", "3", "4"]}, "other values in all 4 columns"),
@@ -33,9 +33,9 @@ ASKED = {"data.Net.asked.columns_bits": ["aa", "bb", "cc", "dd"], "data.Net.aske
         (ASKED, {}, "each column has the same values, in other rows"),
         ({"data.Net.with_targets_bits": "11"}, {}, "the rows hold other values, or have other targets"),
         ({"data.Net.asked.digest_bits": "11"}, {}, "the rows hold other values"),
-        (TOKENS, {"digest": "23", "with_targets": "11"}, "the same rows come in another order"),
+        (TOKENS, {"digest": "23", "with_targets": "11"}, "the same rows come in a different order"),
         (TOKENS, {}, "the rows hold other values, or have other targets"),
-        ({"data.train.first_order": "11"}, {}, "the rows of the first pass come in another order"),
+        ({"data.train.first_order": "11"}, {}, "the rows of the first pass come in a different order"),
     ],
 )
 def test_what_digests_of_rows_say(was: dict[str, Any], now: dict[str, Any], sentence: str | None) -> None:

@@ -68,7 +68,7 @@ def test_the_same_runs_again_are_no_second_sample(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"recipe": {"loop": "trainer", "lr": 3e-5}}, "recipe.lr is 5e-05 there and 3e-05 in the run"),
+        ({"recipe": {"loop": "trainer", "lr": 3e-5}}, "recipe.lr is 5e-05 in the baseline and 3e-05 in the run"),
         ({"recipe": {"loop": "trainer"}, "inputs": {"data": "e" * 64, "checkpoint": "c" * 64}}, "inputs.data"),
     ],
 )

@@ -86,7 +86,7 @@ def test_processes_that_take_batches_of_their_own_are_named(steps: int, way: Way
     assert (found.hint is not None) == hinted
     lines = list(same_training_lines(SameTrainingReport("train.py", "train.py --lr 1", [found])))
     assert lines[0] == "train.py --lr 1", "the script is named once"
-    assert any("takes whole batches of its own" in line for line in lines) == hinted
+    assert any("reads full batches of its own" in line for line in lines) == hinted
 
 
 def test_a_training_of_a_name_has_it_before_its_command() -> None:

@@ -118,7 +118,7 @@ def test_a_baseline_is_merged_as_a_candidate(folder: Path) -> None:
 def test_seeds_of_other_data_are_not_merged(folder: Path, tmp_path: Path) -> None:
     other = stored.add(tmp_path / "other", make_record(60, inputs={"data": "e" * 64, "checkpoint": "c" * 64}))
     stored.add(folder, make_record(42))
-    with pytest.raises(CannotTry, match="has another inputs"):
+    with pytest.raises(CannotTry, match="has a different inputs"):
         stored.merge(folder, Baseline.read(other))
 
 
@@ -155,7 +155,7 @@ def test_only_what_this_very_code_recorded_here_is_taken_for_done(tmp_path: Path
         {"provenance": Provenance(commit="a" * 40, dirty=True)},
     ):
         assert stored.recorded_already(tmp_path, make_record(**changes)) == set()
-    with pytest.raises(CannotTry, match="has another inputs"):
+    with pytest.raises(CannotTry, match="has a different inputs"):
         stored.recorded_already(tmp_path, make_record(inputs={"data": "e" * 64}))
 
 
@@ -171,7 +171,7 @@ def test_many_record_at_once(tmp_path: Path) -> None:
 )
 def test_a_candidate_is_of_one_thing(tmp_path: Path, changes: dict[str, Any]) -> None:
     stored.add(tmp_path, make_record(42))
-    with pytest.raises(CannotTry, match=f"has another {next(iter(changes))}: expected"):
+    with pytest.raises(CannotTry, match=f"has a different {next(iter(changes))}: expected"):
         stored.add(tmp_path, make_record(43, **changes))
 
 
@@ -195,7 +195,7 @@ def first_run(**values: Any) -> Any:
         (first_run(accuracy=1.5), r"runs\.0\.metrics: accuracy is 1\.5; expected 0 to 1"),
         (first_run(accuracy=None), r"runs\.0\.metrics\.accuracy: Input should be a valid number"),
         (first_run(metrics={"accuracy": 0.5}), r"runs\.0\.accuracy: Extra inputs are not permitted"),
-        (first_run(curve=[0.5]), "the file: the curves are empty, or not equally long"),
+        (first_run(curve=[0.5]), "the file: the curves are empty, or differ in length"),
         (first_run(curve=["NaN"] * 30), r"runs\.0\.curve\.0: not a finite number"),
     ],
 )

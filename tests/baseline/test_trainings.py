@@ -99,7 +99,7 @@ def test_the_same_run_differs_in_nothing() -> None:
     assert not found.failed
     assert found.lane == "numbers were compared bit for bit, on the machine of the recording"
     (line,) = verdict_lines(found)
-    assert "does what its baseline says, in 7 facts" in line
+    assert "matches its baseline in 7 facts" in line
 
 
 def test_the_first_section_that_differs_is_shown_and_the_others_are_named() -> None:
@@ -112,8 +112,8 @@ def test_the_first_section_that_differs_is_shown_and_the_others_are_named() -> N
     assert "now  train: 52 rows" in said
     assert "data.train.rows: 60 -> 52" in said
     assert "update differs too: update.SGD.steps: 8 -> 7\n" in said
-    assert "If all of it is: harness baseline accept small all --why TEXT" in said
-    assert "  numbers are as they were:\n    first loss: 0.7 -> 0.7 (the same)\n" in said
+    assert "To accept everything: harness baseline accept small all --why TEXT" in said
+    assert "  numbers are unchanged:\n    first loss: 0.7 -> 0.7 (the same)\n" in said
     assert found.numbers_compared
     assert "harness baseline accept small data --why TEXT" in said
 
@@ -295,7 +295,7 @@ def test_a_third_run_is_made_where_two_differ(other: Description, made: int, run
     environments = runs(run(), other, run())
     trainings.record(TRAINING, tmp_path, tell=told.append)
     assert (len(environments), len(told)) == (made, made)
-    assert told[1] == "small: run 2, with one thread and other hashes of strings, about 0 s"
+    assert told[1] == "small: run 2, with one thread and another PYTHONHASHSEED, about 0 s"
     environments.clear()
     trainings.record(TRAINING, tmp_path, run(), told.append)
     assert environments[0] == trainings.OTHERWISE, "a run that was made is not made again"
@@ -303,7 +303,7 @@ def test_a_third_run_is_made_where_two_differ(other: Description, made: int, run
 
 def test_a_run_with_an_error_is_not_recorded(runs: Runs, tmp_path: Path) -> None:
     runs(run(findings=[FINDING]))
-    with pytest.raises(CannotTry, match="never blesses an error"):
+    with pytest.raises(CannotTry, match="never accepts an error"):
         trainings.record(TRAINING, tmp_path)
 
 
@@ -387,7 +387,7 @@ def test_numbers_are_accepted_alone_and_only_when_nothing_else_differs(runs: Run
     [
         ("nonsense", changed(0, rows=52), "no section nonsense"),
         ("loss", changed(0, rows=52), "nothing in loss differs"),
-        ("data", run(findings=[FINDING]), "never blesses an error"),
+        ("data", run(findings=[FINDING]), "never accepts an error"),
     ],
 )
 def test_what_is_not_accepted(section: str, found: Description, said: str, runs: Runs, checkout: Path) -> None:
@@ -401,7 +401,7 @@ def test_what_is_not_accepted(section: str, found: Description, said: str, runs:
 def test_nothing_is_accepted_in_ci(runs: Runs, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs(changed(0, rows=52))
     monkeypatch.setenv("CI", "true")
-    with pytest.raises(CannotTry, match="where CI is set"):
+    with pytest.raises(CannotTry, match="while CI is set"):
         accept(checkout, "data")
 
 
@@ -416,7 +416,7 @@ def test_a_change_that_is_not_committed_yet_is_accepted_as_one(runs: Runs, check
 
 def test_a_baseline_of_another_command_is_not_compared(runs: Runs, tmp_path: Path) -> None:
     runs(run())
-    with pytest.raises(CannotTry, match="record it anew"):
+    with pytest.raises(CannotTry, match="record it again"):
         trainings.compare(Training("small", ["other.py"]), tmp_path, stored())
 
 

@@ -165,7 +165,7 @@ def test_what_cannot_be_compared(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("import torch.distributed as d\nd.init_process_group('gloo')\n", "is to be started by torchrun"),
+        ("import torch.distributed as d\nd.init_process_group('gloo')\n", "must be started by torchrun"),
         ("import subprocess, sys\nsubprocess.run([sys.executable, '-c', '1'])\n", "processes that it starts itself"),
     ],
 )

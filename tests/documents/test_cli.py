@@ -122,7 +122,7 @@ def test_an_interrupt_keeps_what_there_is(number: signal.Signals, tmp_path: Path
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2, err
-    assert f"harness: interrupted; what was found until then is in {tmp_path / 'documents.json'}" in err
+    assert f"harness: interrupted; the results so far are in {tmp_path / 'documents.json'}" in err
     assert "Traceback" not in err
     assert out.startswith("a:1 (line 2)")
     record = DocumentsRecord.model_validate_json((tmp_path / "documents.json").read_bytes())
@@ -177,7 +177,7 @@ def test_what_cannot_be_written_is_said(
     before = write(tmp_path / "docs" / "a.txt", listing)
     result = harness("--fix")
     assert result.exit_code == 1, result.output
-    assert "a:1: left as it is: its lines are not those that were executed" in result.stdout
+    assert "a:1: not changed: its lines are not those that were executed" in result.stdout
     assert (tmp_path / "docs" / "a.txt").read_bytes() == before
 
 

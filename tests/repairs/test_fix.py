@@ -161,7 +161,7 @@ def test_what_follows_is_repaired_after_its_cause(
     assert begun[0] == f"edit 1 of 1 for {CAUSE}: about 1 s …"
     assert [each.check for each in report.left] == ([CAUSE, EFFECT] if status is None else status)
     said = "\n".join(patch_lines(report, written=True))
-    assert (f"repaired: {EFFECT}, by that of {CAUSE}" in said) == (patch.gone_with is not None)
+    assert (f"repaired: {EFFECT}, by the patch for {CAUSE}" in said) == (patch.gone_with is not None)
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -294,7 +294,7 @@ def test_an_interrupt_leaves_nothing_behind(number: signal.Signals, tmp_path: Pa
     assert not os.path.exists(f"/proc/{child}")
     assert os.listdir(scratch) == []
     if number != signal.SIGKILL:
-        assert "interrupted while edits were tried; nothing was written" in said
+        assert "interrupted while testing edits; nothing was written" in said
 
 
 def finding(check: str) -> Finding:

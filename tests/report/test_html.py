@@ -172,7 +172,7 @@ def test_a_baseline_among_the_inputs_is_taken(tmp_path: Path) -> None:
 
 def test_a_run_without_a_baseline_says_why(tmp_path: Path) -> None:
     found = page(written(tmp_path / "run.json", whole_run(recipe={"lr": 1.0})))
-    assert "recipe.lr is 5e-05 there and 1.0 in the run" in found.text
+    assert "recipe.lr is 5e-05 in the baseline and 1.0 in the run" in found.text
     assert not found.all("polygon", class_="band")
 
 
@@ -445,18 +445,18 @@ def test_where_it_is_written(tmp_path: Path, invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is no JSON; expected run.json or documents.json"),
-        ("[1]", "is nothing that a report shows; expected run.json"),
-        ('{"schema": 1}', "is nothing that a report shows"),
+        ("{", "is not JSON; expected run.json or documents.json"),
+        ("[1]", "a report cannot show given.json; expected run.json"),
+        ('{"schema": 1}', "a report cannot show"),
         ('{"schema": 1, "recipe": {}, "curves": {}}', "run record given.json: "),
         ('{"schema": 4, "kind": "check", "script": "a"}', "schema is 4, expected 3 (of a newer harness?)"),
-        ('{"schema": 2, "kind": "scripts", "scripts": []}', "is nothing that a report shows"),
+        ('{"schema": 2, "kind": "scripts", "scripts": []}', "a report cannot show"),
         ('{"schema": 2, "kind": "check", "script": "a", "held": 3}', "given.json: held: Input should be a valid list"),
         ('{"schema": 2, "kind": "check", "script": "a", "nothing_to_look_at": 3}', "Input should be a valid list"),
         ('{"schema": 1, "script": "a", "held": 3}', "given.json: held: Input should be a valid list"),
         ('{"schema": 1, "script": 1, "kills": []}', "given.json: script: Input should be a valid string"),
         ('{"schema": 9, "columns": [], "rows": []}', "recorded matrix given.json: schema"),
-        ("\udcff", "is no JSON"),
+        ("\udcff", "is not JSON"),
     ],
 )
 def test_other_files_are_refused(invoke: Invoke, tmp_path: Path, content: str, message: str) -> None:
@@ -482,7 +482,7 @@ def test_another_file_is_not_overwritten(invoke: Invoke, tmp_path: Path) -> None
     Path("train.py").write_text("mine")
     result = invoke(".", "--output", "train.py")
     assert result.exit_code == 2
-    assert "train.py is there and is no report" in result.stderr
+    assert "train.py exists and is not a report" in result.stderr
     assert Path("train.py").read_text() == "mine"
     assert invoke(".").exit_code == invoke(".").exit_code == 0, "an older report is"
 

@@ -225,9 +225,7 @@ def test_what_follows_from_a_loss_is_below_it_unless_it_shows_alone() -> None:
 def test_a_kill_more_than_was_asked_for_is_counted_apart() -> None:
     kills = [KillReport(3, 2, "in an epoch"), KillReport(2, 1, "after an update", besides=True)]
     (line,) = outcome_lines(ResumeReport("train.py", kills, seconds={"uninterrupted": 1.0, "in all": 9.0}))
-    assert line.startswith(
-        "train.py: 2 of 2 kills (1 asked for, 1 more just before a save that lost something) survived"
-    )
+    assert line.startswith("train.py: 2 of 2 kills (1 requested, 1 more just before a save that failed) survived")
 
 
 @pytest.mark.parametrize(("rows", "loss"), [((3, 2), "data-order-lost"), ((3, 0), "weights-lost")])

@@ -41,7 +41,7 @@ def test_another_loop_starts_nothing(small: Recipe) -> None:
 def test_the_command_line_refuses_it_in_several_processes() -> None:
     result = CliRunner().invoke(main, ["run", "--installation", "--loop", "accelerate", "--processes", "2"])
     assert result.exit_code == 2
-    assert "--installation goes with one process" in result.output
+    assert "--installation needs a single process" in result.output
 
 
 def test_a_hung_start_is_ended(tmp_path: Path) -> None:

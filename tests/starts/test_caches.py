@@ -43,7 +43,7 @@ def test_a_cache_is_found_by_the_next_run(rows: Path) -> None:
         Path("rows", "other.arrow").write_text("tokens")
         found = place.close()
     assert found.cached == [str(rows / "cache-1.arrow")]
-    assert "  kept for the next run: 1 cache of datasets beside the data" in [*found.lines()]
+    assert "  kept for the next run: 1 cache of datasets next to the data" in [*found.lines()]
     assert made() == ["cache-1.arrow"]
 
 

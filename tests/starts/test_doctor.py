@@ -50,7 +50,7 @@ def test_it_says_how_scripts_are_isolated(invoke: Invoke) -> None:
 def test_what_a_killed_command_left_is_put_back(invoke: Invoke, left: Path) -> None:
     done = invoke("doctor")
     assert done.exit_code == 2
-    assert f"left changed  {left}, by a command that was killed (" in done.stdout
+    assert f"left changed  {left}, by a killed command (" in done.stdout
     assert left.read_text() == "of a shortened run", "nothing is done unasked"
     assert (invoke("doctor", "--put-back").exit_code, left.read_text()) == (1, "of a shortened run"), "nobody agreed"
     done = invoke("doctor", "--put-back", "--yes")
@@ -60,7 +60,7 @@ def test_what_a_killed_command_left_is_put_back(invoke: Invoke, left: Path) -> N
 
 
 def test_the_next_command_says_so(invoke: Invoke, left: Path) -> None:
-    says = "harness: a command that was killed left files changed: see harness doctor"
+    says = "harness: a killed command left files changed; see harness doctor"
     assert says in invoke("check", "none.py").stderr
     invoke("doctor", "--put-back", "--yes")
     assert says not in invoke("check", "none.py").stderr
@@ -73,4 +73,6 @@ def test_what_cannot_be_put_back_is_said(invoke: Invoke, left: Path, monkeypatch
     monkeypatch.setattr("harness.put_back._restore", fails)
     done = invoke("doctor", "--put-back", "--yes")
     assert done.exit_code == 2
-    assert f"{left} (Permission denied) could not be put back; what they held is kept in {logs_folder()}" in done.stderr
+    assert (
+        f"{left} (Permission denied) could not be restored; their contents are kept in {logs_folder()}" in done.stderr
+    )

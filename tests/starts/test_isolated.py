@@ -226,7 +226,7 @@ def test_all_is_put_back_where_nothing_can_be_kept(home: Path, tmp_path: Path) -
     with isolated("train.py", keep=tmp_path / "kept") as place:
         Path("new").write_text("new")
         (home / "elsewhere" / "a").write_text("another")
-        with pytest.raises(CannotTry, match=r"--keep .*kept could not be given .*/new"):
+        with pytest.raises(CannotTry, match=r"--keep .*kept could not receive .*/new"):
             place.close()
 
 
@@ -241,7 +241,7 @@ def test_what_changed_unheard_is_named(home: Path, monkeypatch: pytest.MonkeyPat
     assert found.harmed
     assert found.changed == [str(home / "home" / "project" / "a")]
     assert [*found.lines(quiet=True)] == [
-        f"  changed, perhaps by sh, which it started: {home}/home/project/a; it is not as it was before the script ran"
+        f"  changed, perhaps by sh, which it started, and not restored: {home}/home/project/a"
     ]
     (home / "home" / "project" / "a").write_text("a")
     os.utime(home / "home" / "project" / "a", ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -267,12 +267,15 @@ def test_nothing_is_changed_that_cannot_be_kept(home: Path, monkeypatch: pytest.
         monkeypatch.setattr("harness.put_back.copy_file", full)
         with pytest.raises(CannotKeep):
             (home / "elsewhere" / "a").write_text("another")
-        with pytest.raises(CannotTry, match=r"elsewhere/a .*No space left on device.*; free some room"):
+        with pytest.raises(CannotTry, match=r"elsewhere/a .*No space left on device.*; free some space"):
             place.close()
 
 
 def test_a_script_that_fills_the_disk_is_told_so(home: Path) -> None:
-    with isolated("train.py") as place, pytest.raises(CannotTry, match=r"no room for what train.py writes in .*tmp, "):
+    with (
+        isolated("train.py") as place,
+        pytest.raises(CannotTry, match=r"no space left for what train.py writes in .*tmp, "),
+    ):
         place.close("Traceback\nOSError: [Errno 28] No space left on device: 'last.pt'")
 
 
@@ -429,7 +432,7 @@ def test_what_the_starts_of_a_script_changed_unheard_is_named(home: Path, monkey
     with scratch("harness-test-") as given:
         workdir = given.workdir(0, Command("train.py"))
         file.write_text("another")
-        with pytest.raises(CannotTry, match=r"train.py changed .*project/a, unseen by the harness"):
+        with pytest.raises(CannotTry, match=r"train.py changed .*project/a without the harness noticing"):
             workdir.remove()
     file.write_text("a")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -468,7 +471,7 @@ def test_a_checked_script_leaves_the_trained_model_alone(
     before = listing(tmp_path / "home", tmp_path / "elsewhere")
     done = launched(trained, "harness", "check", "--json", "found.json", "train.py")
     assert done.status == 0, done.stderr
-    assert re.search(r"wrote 3 files, \d kB; not kept .*; put back: ", done.stderr)
+    assert re.search(r"wrote 3 files, \d kB; not kept .*; restored: ", done.stderr)
     found = json.loads((trained / "found.json").read_text())["isolation"]
     assert (found["kind"], found["wrote"]) == ("directory", 3)
     (trained / "found.json").unlink()

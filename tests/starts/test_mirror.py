@@ -110,7 +110,7 @@ def test_files_of_a_crowded_folder_are_linked_one_by_one(project: Path, mirror: 
 def test_too_many_files_are_refused(project: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.starts.mirror.LINKS", 2)
     mirror._budget.entries = 0
-    with pytest.raises(CannotKeep, match=r"more than 2 files, too many for a mirror; harness doctor says"):
+    with pytest.raises(CannotKeep, match=r"more than 2 files, too many for a mirror; harness doctor shows"):
         mirror.add(str(project))
 
 

@@ -142,7 +142,7 @@ def test_the_loss_of_an_evaluation_by_trainer_is_its_own() -> None:
     first = run(said(0.5, "eval_loss"), said(0.8, "eval_accuracy"), has_trainer=True)
     other = run(said(0.6, "eval_loss"), said(0.8, "eval_accuracy"), has_trainer=True)
     outcome = OnEvaluationBatches.judge(tried(first), other)
-    assert (outcome.result, outcome.why[:39]) == ("held", "apart from Trainer's own eval_loss, in ")
+    assert (outcome.result, outcome.why[:40]) == ("held", "except for Trainer's own eval_loss, in w")
     by_hand = run(said(0.5, "eval_loss")), run(said(0.6, "eval_loss"))
     assert isinstance(tried(by_hand[0]).numbers_apart(by_hand[1]), Another)
 
@@ -190,7 +190,7 @@ def test_a_score_that_knows_no_training(before: float, after: float, result: str
 
 def test_a_training_without_labels_is_no_evidence() -> None:
     outcome = OfTrainingLabels.judge(tried(run(said(0.9))), run(said(0.9), labels=280, exchanged=130))
-    assert outcome.why == "the training uses no labels of its batches"
+    assert outcome.why == "the training does not use the labels of its batches"
 
 
 def test_what_a_second_run_goes_on_from_is_said() -> None:

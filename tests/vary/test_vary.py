@@ -230,7 +230,7 @@ def test_what_cannot_be_tried_is_said(tmp_path: Path, pytestconfig: pytest.Confi
     assert whys["depends::on-evaluation-batches"] == "no DataLoader is used for evaluations alone"
     assert whys["depends::on-an-earlier-run"].startswith("two unchanged runs already differ")
     assert found["notes"] == [
-        "the script does not seed torch: every run began with the seed 0, so all draw the same random numbers"
+        "the script does not seed torch: every run started with seed 0, so all draw the same random numbers"
     ]
 
 
@@ -255,5 +255,5 @@ def test_a_script_that_crashes(tmp_path: Path, pytestconfig: pytest.Config) -> N
     (tmp_path / "train.py").write_text("raise ValueError('no data')\n")
     done = server_of(pytestconfig).run(tmp_path, "--command", "vary", "train.py", program="tests.resume.forked")
     assert done.status == 2
-    assert "train.py crashes" in done.stderr
+    assert "train.py crashed" in done.stderr
     assert "ValueError: no data" in done.stderr

@@ -15,7 +15,7 @@ class Computation(Cause):
     finds the release.
 
     ## When it is right
-    When the change is intended. Then everything before it is shown to be the same.
+    When the change is intended. The comparison then shows that everything before it is the same.
     """
 
     formerly = ("another computation",)

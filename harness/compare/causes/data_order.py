@@ -7,9 +7,8 @@ class DataOrder(Cause):
     """The two runs get the same rows in a different order.
 
     ## Why is this a bug?
-    Runs on the same data with the same weights diverge in the first update, and end a little apart: as far as two seeds
-    do. The reason can be a loader that draws its order from another generator, a sampler with a seed of its own, or a
-    shuffled file.
+    Runs on the same data with the same weights diverge in the first update and end as far apart as two seeds do. The
+    reason can be a loader that draws its order from another generator, a sampler with its own seed, or a shuffled file.
 
     ## What to do
     Give the loaders of both runs a generator with the same seed, `DataLoader(…,

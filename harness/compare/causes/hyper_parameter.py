@@ -8,10 +8,10 @@ class HyperParameter(Cause):
 
     ## Why is this a bug?
     A default that differs in another version, or in another library, is a setting that nobody chose. It changes each
-    update a little, and shows in the metrics at the end, if at all.
+    update a little, and you may only notice it in the final metrics, if at all.
 
     ## What to do
-    Use the same setting in both runs. The line below has the two values.
+    Use the same setting in both runs. The line below shows the two values.
 
     ## When it is right
     When the setting is what the comparison is about.

@@ -20,7 +20,7 @@ class KernelOrPrecision(Cause):
     `compare::computation`.
 
     ## When it is right
-    When the size of the difference is within what rounding makes; the line says both.
+    When the difference is no larger than rounding can make it; the line shows both numbers.
     """
 
     severity = "warning"

@@ -121,7 +121,7 @@ def _read(path: Path) -> Any:
     content = _content(path)
     kind = kind_of(content)
     if kind is None:
-        raise CannotTry(f"{path} is nothing that a report shows; expected {EXPECTED}")
+        raise CannotTry(f"a report cannot show {path}; expected {EXPECTED}")
     module, _, name = KINDS[kind].partition(":")
     model = getattr(importlib.import_module(module), name)
     if issubclass(model, BaseModel):
@@ -148,5 +148,5 @@ def _content(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise CannotTry(f"{path} cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
-        raise CannotTry(f"{path} is no JSON; expected {EXPECTED}") from error
+        raise CannotTry(f"{path} is not JSON; expected {EXPECTED}") from error
     return found if isinstance(found, dict) else {}

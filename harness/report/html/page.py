@@ -78,7 +78,7 @@ def check_output(path: Path) -> None:
     except OSError as error:
         raise CannotTry(f"{path} cannot be written ({error.strerror}); choose another with --output") from error
     if not ours:
-        raise CannotTry(f"{path} is there and is no report; choose another file with --output")
+        raise CannotTry(f"{path} exists and is not a report; choose another file with --output")
 
 
 def write_page(inputs: Sequence[Input], output: Path, *, baselines: Path, fallback: Path | None) -> None:

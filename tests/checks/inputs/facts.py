@@ -304,7 +304,9 @@ CASES = [
         "rows with a root mean square of",
     ),
     Case(EvaluatedOnAnotherScale, ColumnsEvaluated(name="x", columns=4, far=2, means="7, 7, 7"), NOTHING_TO_JUDGE),
-    Case(EvaluatedOnAnotherScale, ColumnsEvaluated(name="x", columns=4, far=3, means="7, 7, 7"), "3 of 4 columns"),
+    Case(
+        EvaluatedOnAnotherScale, ColumnsEvaluated(name="x", columns=4, far=3, means="7, 7, 7"), "3 of 4 input columns"
+    ),
     Case(EvaluatedOnUnknownTokens, TokensEvaluated(trained=1999, evaluated=200, token=1, times=200), HELD),
     Case(EvaluatedOnUnknownTokens, TokensEvaluated(trained=2000, evaluated=200, token=1, times=19), HELD),
     Case(

@@ -10,20 +10,20 @@ class OnAnEarlierRun(Relation):
     """A second run in the folder that the first one left trains differently.
 
     ## Why is this a bug?
-    What the first run left decides what the second one does: a cache of rows that were prepared with other settings, a
-    split that is read instead of made, a file that is appended to. The result belongs to no settings that anybody can
-    see.
+    Files that the first run left decide what the second one does: a cache of rows prepared with other settings, a split
+    that is read instead of made, a file that is appended to. Nobody can tell from the settings how the result came
+    about.
 
     ## What to do
-    Name a cache by what it was made from, or make it anew; write results to a folder of their own for each run.
+    Name a cache after what it was made from, or rebuild it. Write the results of each run to a separate folder.
 
     ## When it is right
-    A script that goes on from its own checkpoint is not reported: what it went on from is said. `harness resume` tries
-    whether it does so rightly.
+    A script that continues from its own checkpoint is not reported; the output names the checkpoint. `harness resume`
+    tests whether it continues correctly.
     """
 
     new_since = "0.4.0"
-    tries = "start it again in the folder that it left"
+    tries = "start it again in the folder that the first run left"
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
@@ -49,7 +49,7 @@ class OnAnEarlierRun(Relation):
         if went_on is not None:
             return lacks(f"it continues from {went_on.path} ({went_on.where}); harness resume tests that")
         return broken(
-            "the same training in the folder that an earlier run has left",
+            "the same training in a folder that an earlier run left",
             f"{said_of(apart.part)} in update {apart.update} ({apart.what})",
             apart.where,
             apart.update,

@@ -8,17 +8,17 @@ class OnBeingEvaluated(Relation):
     """Evaluating the model changes its training: it has learned something from the held-out rows.
 
     ## Why is this a bug?
-    An evaluation looks, and changes nothing. Where a second call of the model in it changes the training that follows,
-    running statistics, observers of ranges, caches or counters of the model take what it is evaluated on for what it is
-    trained on, and the score is of rows that it has seen.
+    An evaluation should change nothing. If a second call of the model in it changes the training that follows, the
+    model also learns from evaluation rows: through running statistics, range observers, caches or counters. The score
+    is then computed on rows that the model has seen.
 
     ## What to do
-    Call `model.eval()` before the evaluation and `model.train()` after it. Let modules of your own change their buffers
+    Call `model.eval()` before the evaluation and `model.train()` after it. Let your own modules change their buffers
     only `if self.training`.
 
     ## When it is right
-    Each call is made a second time with its result thrown away and the random numbers put back, so what is random is
-    no reason. A model that is meant to learn from what it is shown at test time is reported.
+    The second call's result is thrown away and the random state is restored, so randomness cannot cause the difference.
+    A model that is meant to learn at test time is reported.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm1d.html

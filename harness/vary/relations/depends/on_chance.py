@@ -5,11 +5,11 @@ from harness.vary.relation import HELD, Outcome, Relation, Tried, Way, broken, l
 
 
 class OnChance(Relation):
-    """An evaluated model gives different outputs for the same rows when it is called again.
+    """In an evaluation, the model gives different outputs for the same rows when it is called again.
 
     ## Why is this a bug?
-    The number that the script reports is one of many that it might have reported. Dropout that goes on in an
-    evaluation also makes it worse than the model is, and two models cannot be compared by it.
+    The number that the script reports is one of many that it might have reported. If dropout stays on in an evaluation,
+    the number is also worse than the model deserves, and it cannot be used to compare two models.
 
     ## What to do
     Call `model.eval()` before the evaluation. Draw augmentation and noise only `if self.training`.
@@ -39,6 +39,6 @@ class OnChance(Relation):
             return HELD
         return broken(
             "the same outputs for the same rows",
-            f"{account.otherwise} of {account.asked_again} calls give different outputs when they are repeated",
+            f"{account.otherwise} of {account.asked_again} calls give different outputs when repeated",
             account.otherwise_at,
         )

@@ -9,17 +9,18 @@ class OnEvaluationBatches(Relation):
     """With batches of a different size, an evaluation of the same model on the same rows reports a different number.
 
     ## Why is this a bug?
-    The batch size of an evaluation decides how fast it is, and nothing else. Where the reported number follows it, the
-    number is not one of the rows: it is of the last batch, a mean of batches that do not count equally, or of a model
-    whose answer for a row depends on the other rows of its batch.
+    The batch size of an evaluation should only affect its speed. If it affects the reported number, that number does
+    not describe the rows. It may come from the last batch alone, be a mean of batches that do not count equally, or
+    come from a model whose answer for a row depends on the other rows of its batch.
 
     ## What to do
     Add up hits (or losses times rows) over the batches and divide once, by the number of rows. Call `model.eval()`, and
     take softmax and argmax over the classes.
 
     ## When it is right
-    Differences below half a standard error of the number are not reported: other rows would change it far more. A loss
-    whose value for a row depends on the other rows of its batch, as a contrastive one does, has no other value.
+    Differences below half a standard error of the number are not reported: other rows would change it far more. A
+    contrastive loss, or any loss whose value for a row depends on the other rows of its batch, necessarily depends on
+    the batch size.
 
     ## References
     - https://github.com/huggingface/transformers/issues/26498
@@ -27,7 +28,7 @@ class OnEvaluationBatches(Relation):
 
     new_since = "0.4.0"
     kind = "evaluation batches"
-    tries = "evaluate in batches of another size"
+    tries = "evaluate in batches of a different size"
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:

@@ -10,15 +10,15 @@ class OnHashSeed(Relation):
     """With a different seed for Python's hashes, the script trains on different rows, or scores different rows.
 
     ## Why is this a bug?
-    Python seeds the hashes of strings anew in each process, and a set of strings has another order each time. A split,
-    a vocabulary or a list of files that goes through a set, or that is sorted by a hash, is another in each run, also
-    where everything is seeded: held-out rows of one run are training rows of the next.
+    Python seeds string hashes differently in each process, so a set of strings has a different order each time. A
+    split, a vocabulary or a list of files that goes through a set, or is sorted by a hash, differs from run to run even
+    if everything is seeded. Held-out rows of one run are then training rows of the next.
 
     ## What to do
     Sort what comes out of a set: `sorted(set(words))`. Use hashlib where a hash decides.
 
     ## When it is right
-    When the order of the rows is meant to be another each time.
+    When the order of the rows is meant to differ each time.
 
     ## References
     - https://docs.python.org/3/using/cmdline.html#envvar-PYTHONHASHSEED

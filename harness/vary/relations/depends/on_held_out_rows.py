@@ -11,17 +11,17 @@ class OnHeldOutRows(Relation):
     """With different labels on the held-out rows, training ends in different weights.
 
     ## Why is this a bug?
-    What the labels of held-out rows change in the training, the model has learned from them. Its score on them is then
-    no estimate of how it does on new rows.
+    If the labels of held-out rows change the training, the model has learned from them. Its score on them then does not
+    estimate how it does on new rows.
 
     ## What to do
-    Find what the update takes from the evaluation: a loss of held-out rows that is differentiated, statistics or
-    weights of classes that are counted over all rows, a batch that both loops share.
+    Find what the update takes from the evaluation: a differentiated loss of held-out rows, statistics or class weights
+    computed over all rows, or a batch that both loops share.
 
     ## When it is right
     A learning rate that falls when the score stops rising, early stopping, and the best state that is loaded at the end
-    are choices by the held-out rows. They are said, and not reported as a fault: keep other rows for the score that you
-    publish.
+    are choices based on the held-out rows. They are mentioned but not reported as a fault. Keep other rows for the
+    score that you publish.
     """
 
     new_since = "0.4.0"
@@ -31,7 +31,7 @@ class OnHeldOutRows(Relation):
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
         loaders = [each for each in tried.evaluated if each.exchangeable]
-        return cls.of_loaders(loaders) if loaders else "no batch of an evaluation has labels that are known as such"
+        return cls.of_loaders(loaders) if loaders else "no evaluation batch has recognisable labels"
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:

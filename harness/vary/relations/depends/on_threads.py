@@ -10,19 +10,19 @@ class OnThreads(Relation):
     """With a different number of threads, the script trains on different rows, or the same rows have different values.
 
     ## Why is this a bug?
-    Threads decide how fast a sum is computed, and in which order it is added up: a loss may be another in its last
-    digits. Rows that are cut into as many parts as there are threads, and standardised or sorted part by part, are
-    other rows on another machine.
+    Threads affect how fast a sum is computed and in which order it is added up, so a loss may differ in its last
+    digits. But if rows are split into as many parts as there are threads, and standardised or sorted part by part, they
+    differ on another machine.
 
     ## What to do
-    Compute statistics over all rows, and let no number of cores or threads into the data.
+    Compute statistics over all rows, and keep the data independent of the number of cores or threads.
 
     ## When it is right
     Never. Losses may differ by a thousandth.
     """
 
     new_since = "0.4.0"
-    tries = "start it with another number of threads"
+    tries = "start it with a different number of threads"
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:

@@ -10,15 +10,15 @@ class OnWorkers(Relation):
     """With a different number of DataLoader workers, the script trains on different rows, or rows come twice.
 
     ## Why is this a bug?
-    Workers fetch rows faster, and decide nothing. A stream that does not divide itself among its workers gives each row
-    once per worker, and a dataset that remembers which row comes next gives others.
+    Workers should only fetch rows faster. A stream that is not divided among its workers yields each row once per
+    worker, and a dataset that remembers which row comes next yields different rows.
 
     ## What to do
     In an `IterableDataset`, ask `torch.utils.data.get_worker_info()` which part is this worker's. In `__getitem__`, use
     the index alone.
 
     ## When it is right
-    The order of a stream is that of its workers, and not looked at: only rows that come more often.
+    The order of a stream depends on its workers and is not compared; only rows that come more often are reported.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset

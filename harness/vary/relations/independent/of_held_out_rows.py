@@ -12,15 +12,16 @@ class OfHeldOutRows(Relation):
     """With different labels on the held-out rows, every number that the script reports stays the same.
 
     ## Why is this a bug?
-    A score says how well a model's answers fit the labels. With labels of other rows it must fall. Where it does not,
-    something else is scored: the training rows, a copy, predictions against themselves, or the evaluation before.
+    A score says how well a model's answers fit the labels, so it must fall with the labels of other rows. If it does
+    not, something else is scored: the training rows, a copy, predictions against themselves, or the previous
+    evaluation.
 
     ## What to do
-    Look which labels the metric is given, and which rows the model was asked about.
+    Check which labels the metric gets, and which rows the model was called with.
 
     ## When it is right
-    A script that reports no score of these rows. The rows come in another order, too, so that labels which are taken
-    from elsewhere by their places are those of other rows as well.
+    A script that reports no score of these rows. The rows also come in a different order, so that labels taken from
+    elsewhere by position belong to other rows as well.
     """
 
     new_since = "0.4.0"
@@ -32,16 +33,16 @@ class OfHeldOutRows(Relation):
         loaders = [each for each in tried.evaluated if each.exchangeable]
         if loaders and not all(each.ordered for each in loaders):
             return "the script orders the rows of an evaluation itself"
-        return cls.of_loaders(loaders) if loaders else "no batch of an evaluation has labels that are known as such"
+        return cls.of_loaders(loaders) if loaders else "no evaluation batch has recognisable labels"
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
         account, (same, _) = other.account, steady(tried.first, tried.again)
         scores = {key: each for key, each in same.items() if "train" not in each.name}
         if not scores:
-            return lacks("the script reports no number of an evaluation that is the same in two unchanged runs")
+            return lacks("the script reports no evaluation number that is the same in two unchanged runs")
         if account.exchanged < SHARE * account.labels:
-            return lacks(f"only {account.exchanged} of {account.labels} labels changed: most are alike")
+            return lacks(f"only {account.exchanged} of {account.labels} labels changed, because most are the same")
         if not are_equal(scores, other):
             return HELD
         fits = tried.first.account.fit, account.fit
@@ -51,7 +52,7 @@ class OfHeldOutRows(Relation):
             return lacks("the model's outputs fit the exchanged labels as well; perhaps they are the same for all rows")
         series = max(scores.values(), key=lambda each: (each.said[-1].kind in RATES, each.said[-1].at))
         return broken(
-            f"a different {series.name} with other labels on {account.exchanged} of {account.labels} held-out rows",
-            f"the same, {series.said[-1].value:g}, as all numbers are",
+            f"a different {series.name} with different labels on {account.exchanged} of {account.labels} held-out rows",
+            f"the same value, {series.said[-1].value:g}; all other numbers are the same, too",
             series.where,
         )

@@ -15,14 +15,14 @@ class OfTheSeed(Relation):
     """With a different seed among its arguments, the script trains exactly as before.
 
     ## Why is this a bug?
-    A seed that is an argument is there to be changed: to see by how much results vary, or to average over runs. Where
-    it has no effect, the runs are one run, and their spread of 0 says nothing.
+    A seed argument exists to be changed: to see how much results vary, or to average over runs. If it has no effect,
+    all runs are the same run, and their spread of 0 means nothing.
 
     ## What to do
     Use the argument wherever random numbers are seeded, before the model is made, and leave out fixed seeds.
 
     ## When it is right
-    A training that draws nothing at random: rows in a fixed order, weights from a checkpoint, no dropout.
+    A training without randomness: rows in a fixed order, weights from a checkpoint, no dropout.
     """
 
     new_since = "0.4.0"

@@ -7,11 +7,12 @@ from harness.watch.facts.reported_numbers import HELD_OUT
 
 
 class OfTraining(Relation):
-    """A model that was never changed scores exactly as the trained one does.
+    """With a learning rate of 0, the model scores exactly as after training.
 
     ## Why is this a bug?
-    With a learning rate of 0 every update leaves the weights as they are. Where the evaluated model says the same, bit
-    for bit, it is not the model that is trained: another one is scored, one that was loaded, or a copy from before.
+    With a learning rate of 0, every update leaves the weights unchanged. If the evaluated model still gives the same
+    outputs, bit for bit, it is not the model that is trained. Another model is scored: one that was loaded, or an
+    earlier copy.
 
     ## What to do
     Evaluate the model that the optimizer holds, and load nothing into it in between.

@@ -12,19 +12,19 @@ SHARE_LEFT = 0.9
 
 
 class OfTrainingLabels(Relation):
-    """A model that was trained on the labels of other rows scores nearly as well as one trained on the right labels.
+    """A model trained on the labels of other rows scores nearly as well as one trained on the right labels.
 
     ## Why is this a bug?
-    Labels of other rows teach nothing but how frequent each class is. A model that still scores well has its score from
-    elsewhere: the metric compares a thing with itself, another model is scored, or the weights come from somewhere else
-    than from this training.
+    Labels of other rows teach only how frequent each class is. If a model still scores well, the score has another
+    source: the metric compares something with itself, another model is scored, or the weights do not come from this
+    training.
 
     ## What to do
     Compare the predictions with labels that come from the data alone, and evaluate the model that is trained.
 
     ## When it is right
-    A model that scores well before it is trained, or whose score is of what it learned without labels. Labels are
-    exchanged in the batches: a column of the inputs that is made from the label is not seen so.
+    A model that scores well before training, or whose score measures what it learned without labels. Labels are
+    exchanged in the batches, so an input column made from the label is not detected.
 
     ## References
     - https://arxiv.org/abs/1611.03530
@@ -47,20 +47,20 @@ class OfTrainingLabels(Relation):
         if isinstance(base, str):
             return lacks(base)
         if not other.account.exchanged:
-            return lacks("no batch of the training has labels that are known as such")
+            return lacks("no training batch has recognisable labels")
         if parting(tried.first, other, ("losses", "weights")) is None:
-            return lacks("the training uses no labels of its batches")
+            return lacks("the training does not use the labels of its batches")
         before = score(steady(tried.first, tried.again)[0].values())
         after = score(steady(other, other)[0].values())
         if before is None or after is None:
             return lacks("the script reports no accuracy")
         if other.account.exchanged < SHARE_OF_CHANCE * base.apart * other.account.labels:
-            return lacks("most labels of a batch are alike")
+            return lacks("most labels of a batch are the same")
         left = (as_share(after) - base.share) / (as_share(before) - base.share)
         if as_share(after) < base.clearly or left < SHARE_LEFT:
             return HELD
         return broken(
             f"{after.name} near {base.share:.3g}, the share of the most frequent class, with labels of other rows",
-            f"{after.value:g}, against {before.value:g} with their own",
+            f"{after.value:g}, compared with {before.value:g} with their own labels",
             after.where,
         )

@@ -74,7 +74,7 @@ class EvaluatedOnAnotherScale(Check):
             return NOTHING_TO_JUDGE
         return Found(
             expected=f"standardised columns of {fact.name}, as in training",
-            observed=f"{fact.far} of {fact.columns} columns have a mean or a deviation that is far from that: "
+            observed=f"{fact.far} of {fact.columns} input columns have a different mean or standard deviation: "
             f"means of {fact.means}",
             update=fact.update,
         )

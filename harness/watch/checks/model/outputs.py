@@ -48,7 +48,7 @@ class DocumentsSeeEachOther(Check):
 
 
 class NondeterministicEval(Check):
-    """In eval mode, a model gives different logits for the same rows when it is called again.
+    """In eval mode, the model gives different outputs each time for the same rows: dropout is still on.
 
     ## Why is this a bug?
     Dropout that is called as a function does not know about eval mode, and stays on. Scores are too low, and
@@ -57,7 +57,7 @@ class NondeterministicEval(Check):
     ## What to do
     Call functional.dropout with training=self.training.
 
-    `scaled_dot_product_attention` knows no mode at all: give it `dropout_p=self.p if self.training else 0.0`. A dropout
+    `scaled_dot_product_attention` ignores the mode: give it `dropout_p=self.p if self.training else 0.0`. A dropout
     module that is made in `forward`, or kept in a list, is always in train mode: make it an attribute.
 
     ## When it is right
