@@ -24,7 +24,7 @@ from harness.errors import CannotTry
 from harness.findings import Finding, Severity
 
 CHECKS, LOSSES, CAUSES = "harness.watch.checks", "harness.resume.losses", "harness.compare.causes"
-RELATIONS = "harness.vary.relations"
+RELATIONS, SETTINGS = "harness.vary.relations", "harness.vary.settings.faults"
 """The packages in which the faults of each kind are."""
 
 SECTIONS = {
@@ -188,9 +188,14 @@ def relations() -> dict[str, type[Fault]]:
     return _of_package(RELATIONS)
 
 
+def settings() -> dict[str, type[Fault]]:
+    """Every fault of a setting that ``harness vary --settings`` names, by its id, in the order of the ids."""
+    return _of_package(SETTINGS)
+
+
 def faults() -> dict[str, type[Fault]]:
     """Every fault of every kind by its id."""
-    return checks() | losses() | causes() | relations()
+    return checks() | losses() | causes() | relations() | settings()
 
 
 def _of_package(package: str) -> dict[str, type[Fault]]:
@@ -206,7 +211,8 @@ def names(*, checks_only: bool = True) -> list[str]:
         files += [("resume", file) for file in root.glob("resume/losses/*.py")]
         files += [("compare", file) for file in root.glob("compare/causes/*.py")]
         files += [(file.parent.name, file) for file in root.glob("vary/relations/*/*.py")]
-    classes = re.compile(r"^class (\w+)\((?:Check|Loss|Cause|Relation)\b", re.MULTILINE)
+        files += [("settings", file) for file in root.glob("vary/settings/faults/*.py")]
+    classes = re.compile(r"^class (\w+)\((?:Check|Loss|Cause|Relation|SettingFault)\b", re.MULTILINE)
     known = {(family, _kebab(name)) for family, file in files for name in classes.findall(file.read_text("utf-8"))}
     return sorted({family for family, _ in known}) + [f"{family}::{name}" for family, name in sorted(known)]
 

@@ -23,6 +23,7 @@ from harness.report.documents import CitationsShown
 from harness.report.terminal import ClaimsShown
 from harness.resume.run import ResumeReport
 from harness.vary.run import VaryReport
+from harness.vary.settings.run import SettingsReport
 from harness.watch.script import CheckReport
 from harness.watch.scripts import ScriptsReport
 from harness.watch.teaching import TaughtReport
@@ -40,6 +41,7 @@ WRITTEN = {
     "ResumeReport": "resume",
     "CompareReport": "compare",
     "VaryReport": "vary",
+    "SettingsReport": "settings",
     "TaughtReport": "tokens",
     "Description": "description",
     "TrainingsReport": "trainings",
@@ -73,6 +75,7 @@ SCHEMAS = {
     "resume": Schema("harness resume", ResumeReport, "losses"),
     "compare": Schema("harness compare", CompareReport, "causes"),
     "vary": Schema("harness vary", VaryReport, "relations"),
+    "vary-settings": Schema("harness vary --settings", SettingsReport, "settings"),
     "same-training": Schema("harness compare NAME, or --processes", SameTrainingReport),
     "run": Schema("harness run, run.json", RunRecord),
     "documents": Schema("harness documents, documents.json", DocumentsRecord),
@@ -142,7 +145,7 @@ def _keys_of_ids(name: str) -> Sequence[str]:
 
 def _ids(which: str) -> list[str]:
     kinds = {"checks": catalogue.checks, "losses": catalogue.losses, "causes": catalogue.causes}
-    kinds |= {"relations": catalogue.relations}
+    kinds |= {"relations": catalogue.relations, "settings": catalogue.settings}
     return sorted((kinds | {"all": catalogue.faults})[which]())
 
 

@@ -27,12 +27,19 @@ from harness.cli.output import Format, Output, echo, say
 @click.command(
     short_help="Change something irrelevant and see whether the results change.",
     epilog=examples(
-        "harness vary train.py --epochs 2", "harness vary --select depends::on-evaluation-batches train.py"
+        "harness vary train.py --epochs 2",
+        "harness vary --select depends::on-evaluation-batches train.py",
+        "harness vary --settings train.py",
+        "harness vary --settings --select lr,weight_decay train.py",
     ),
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@checks_option("--select", "Test only these relations (comma-separated ids or families).")
+@checks_option(
+    "--select",
+    "Test only these relations (comma-separated ids or families); with --settings, only settings of these names.",
+)
 @checks_option("--ignore", "Ignore the findings of these relations.")
+@click.option("--settings", is_flag=True, help="Turn each setting of the script instead, and show what it changes.")
 @click.option("--full", is_flag=True, help="Complete every training pass; without it, long ones are cut.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as with python -m.")
 @fresh_option
@@ -47,6 +54,7 @@ def vary(
     arguments: tuple[str, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    settings: bool,
     full: bool,
     module: bool,
     fresh: bool,
@@ -61,12 +69,19 @@ def vary(
     number of workers, the folder that an earlier run left. Others must matter: the seed, the labels of the training
     rows, the learning rate. If the two unchanged runs already differ, the relation did not apply.
 
+    --settings turns each option, constant, keyword argument and entry of a configuration file that is in force, one at
+    a time, and stops at the first update that differs. A setting that the training must follow from, and that changes
+    nothing, is reported.
+
     Exit status: 0 nothing was found (or only warnings; new relations report only warnings), 1 a relation that counts as
     an error is broken, 2 the script crashed or trained nothing.
     """
     out = Output(json_file, quiet, format=format_)
     out.check()
     arguments = script_arguments(script, arguments, module=module)
+
+    if settings:
+        sys.exit(_settings(script, arguments, select, out, full=full, module=module, fresh=fresh, quiet=quiet))
 
     from harness.report import log
     from harness.report.vary import outcome_lines
@@ -87,3 +102,35 @@ def vary(
         echo(outcome_lines(report), err=True)
     out.write(json.dumps(report.as_dict(), indent=2), lambda: log.of_vary(report))
     sys.exit(FOUND if report.failed else 0)
+
+
+def _settings(
+    script: str,
+    arguments: tuple[str, ...],
+    names: tuple[str, ...],
+    out: Output,
+    *,
+    full: bool,
+    module: bool,
+    fresh: bool,
+    quiet: bool,
+) -> int:
+    """Turn the settings of a script; the exit status."""
+    from harness.report import log
+    from harness.report.settings import outcome_lines
+    from harness.starts.workdir import no_progress
+    from harness.vary.settings.run import turn_settings
+
+    report = turn_settings(
+        script,
+        arguments,
+        module=module,
+        full=full,
+        select=names,
+        hidden=FileOptions(fresh=fresh).hidden(script, arguments, module=module),
+        tell=no_progress if quiet else partial(say, err=True),
+    )
+    if not quiet or report.findings:
+        echo(outcome_lines(report), err=True)
+    out.write(json.dumps(report.as_dict(), indent=2), lambda: log.of_settings(report))
+    return FOUND if report.failed else 0

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.record import BlockRecord, DocumentsRecord, RunRecord
     from harness.resume.run import ResumeReport
     from harness.vary.run import VaryReport
+    from harness.vary.settings.run import SettingsReport
     from harness.watch.script import CheckReport
     from harness.watch.scripts import ScriptsReport
 
@@ -95,6 +96,11 @@ def of_resume(report: ResumeReport) -> Log:
 def of_vary(report: VaryReport) -> Log:
     """Log of ``harness vary SCRIPT``."""
     return Log(f"vary {report.script}", of_findings(report.findings), [[]])
+
+
+def of_settings(report: SettingsReport) -> Log:
+    """Log of ``harness vary --settings SCRIPT``."""
+    return Log(f"vary --settings {report.script}", of_findings(report.findings), [[]])
 
 
 def of_run(record: RunRecord) -> Log:

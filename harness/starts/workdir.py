@@ -27,6 +27,8 @@ from harness.starts.levels import chosen
 from harness.starts.mirror import real_in
 from harness.starts.moments import Moment, Store, build
 from harness.starts.orders import Orders
+from harness.starts.overlay import Overlay
+from harness.starts.warm import Request, Warm
 
 PATIENCE = 10.0
 """How many times the uninterrupted run's seconds a start is given."""
@@ -160,15 +162,34 @@ class Workdir:
                     if process.poll() != 0:
                         _end_ranks(orders)
             said.seek(0)
-            text = self.real(said.read()[-20_000:])
-        seconds, ranks = time.perf_counter() - begun, range(self.command.processes)
+            text = said.read()[-20_000:]
+        return self._over(orders, there, time.perf_counter() - begun, text, timed_out=timed_out)
+
+    def start_warm(self, warm: Warm, number: int, orders: Orders, timeout: float | None = None) -> tuple[Start, str]:
+        """Start the script in a copy of a process that has imported its libraries; and what it printed.
+
+        ``number`` tells it from other starts of that process.
+        """
+        orders.write()
+        there = self._directory.files(os.path.realpath(os.getcwd()))
+        begun, said = time.perf_counter(), self._home / f"said-{self._starts}"
+        enters = str(self._directory.home) if isinstance(self._directory, Overlay) else None
+        request = Request(number, str(orders.file), str(self.folder), str(said), self.environment(), enters)
+        status = warm.start(request, timeout)
+        texts = [Path(f"{said}{suffix}").read_text(encoding="utf-8", errors="replace") for suffix in ("", ".err")]
+        seconds = time.perf_counter() - begun
+        return self._over(orders, there, seconds, texts[1][-20_000:], timed_out=status is None), self.real(texts[0])
+
+    def _over(self, orders: Orders, there: frozenset[str], seconds: float, text: str, *, timed_out: bool) -> Start:
+        """A start that has ended."""
+        ranks = range(self.command.processes)
         rounds = [
             [_named(Journal.read(orders.journal(rank, number)), self.real) for rank in ranks]
             for number in range(orders.restarts + 1)
         ]
         for each in rounds[0]:
             each.there = there
-        return Start(rounds[0], seconds, text, timed_out, restarted=rounds[-1] if orders.restarts else [])
+        return Start(rounds[0], seconds, self.real(text), timed_out, restarted=rounds[-1] if orders.restarts else [])
 
     def bring(self, moment: Moment, store: Store) -> None:
         """Have the directory, which was just made, lie as a kill at some moment left it."""

@@ -80,6 +80,6 @@ class CutOff(Check):
             f"at: {fact.shown}",
             update=1,
             hint="Look for an output that the loss never uses (hidden[-1] is only one of two directions), for "
-            "activations that are 0 for every row (dead ReLUs), for two factors that both start at 0, and for rounding, "
-            "sign or argmax between these parameters and the loss.",
+            "activations that are 0 for every row (dead ReLUs), for two factors that both start at 0, and for "
+            "rounding, sign or argmax between these parameters and the loss.",
         )

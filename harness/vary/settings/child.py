@@ -1,0 +1,98 @@
+"""One start with a setting turned: it is ended at the first update that is not the unchanged script's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+from harness.starts import child
+from harness.starts.journal import Journal, Update, Writer
+from harness.starts.orders import Orders
+from harness.starts.recorder import Recording
+from harness.starts.warm import is_library
+from harness.vary.settings.differ import Differs, of_updates
+
+TASK = "harness.vary.settings.child:record"
+"""What starts a script of which a setting is turned."""
+
+ABOUT, DIFFERS = "imported.json", "differs.json"
+
+SEED = 0
+
+
+class Comparing(Writer):
+    """Writes a journal, and ends the script where an update is another than expected."""
+
+    def __init__(self, writer: Writer, folder: Path, expected: Sequence[Update], noise: Mapping[str, Sequence[int]]):
+        super().__init__(writer._file)
+        self._folder, self._expected, self._noise = folder, expected, noise
+
+    def write(self, event: Any) -> None:
+        super().write(event)
+        if not isinstance(event, Update):
+            return
+        place = event.at - 1
+        if place >= len(self._expected):
+            self._end(Differs("number of updates", event.at, f"more than {len(self._expected)}", where=event.where))
+        found = of_updates(self._expected[place], event, self._noise)
+        if found is not None:
+            self._end(found)
+
+    def _end(self, found: Differs) -> NoReturn:
+        (self._folder / DIFFERS).write_text(json.dumps(asdict(found)), encoding="utf-8")
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise SystemExit  # not reached
+
+
+def record(orders: Orders) -> int:
+    """Run a script under the recorder; ``orders.vary`` has what it is compared with, and says what is written down.
+
+    What the script does not seed itself begins alike in each start.
+    """
+    import random
+
+    import numpy as np
+    import torch
+
+    given, folder = orders.vary or {}, Path(orders.folder)
+    before = set(sys.modules)
+    random.seed(SEED)
+    np.random.seed(SEED)
+    torch.manual_seed(SEED)
+
+    def listeners(recording: Recording) -> list[Any]:
+        if (kept := given.get("expected")) is not None:
+            expected = Journal.read(Path(kept)).updates
+            recording.writer = Comparing(recording.writer, folder, expected, given.get("noise", {}))
+        return []
+
+    try:
+        return child.record(orders, listeners)
+    finally:
+        if given.get("tells imports"):
+            _tell_imports(folder, before)
+
+
+def _tell_imports(folder: Path, before: set[str]) -> None:
+    """Write down which libraries the script has imported, in their order, and which files of the user's."""
+    from harness.watch.locate import Locator
+
+    locator = Locator()
+    users, libraries = [], []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) if isinstance(module, ModuleType) else None
+        if name.startswith("harness") or name in ("__main__", "__mp_main__"):
+            continue
+        if isinstance(file, str) and os.path.isfile(file) and locator.is_users_file(file):
+            users.append(os.path.abspath(file))
+        elif is_library(name):
+            libraries.append(name)
+    told = {"users": users, "libraries": libraries, "new": len(set(sys.modules) - before)}
+    (folder / ABOUT).write_text(json.dumps(told), encoding="utf-8")

@@ -1,0 +1,367 @@
+"""Finding of settings: literals in the user's files that have a name, and are in force."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+Kind = Literal["option", "constant", "argument", "default", "entry", "in a file"]
+
+NOT_SETTINGS = re.compile(
+    r"dim|dims|axis|axes|keepdims?|start_dim|end_dim|size|shape|out|dtype|device|map_location|weights_only|"
+    r"index|end|sep|flush|file|mode|encoding|errors|newline|indent|help|prog|description|dest|type|nargs|action|"
+    r"choices|metavar|required|exist_ok|parents|color|label|title|figsize|level|format|timeout|strict|"
+    r"return_tensors|non_blocking|set_to_none|inplace|kw_only|frozen|maxsplit|default_factory|init|repr|"
+    r".*_?(dir|path|folder|file|url|name|project|entity|token|version|desc|prefix|suffix|tag|tags|api_key)"
+)
+"""Names of arguments of which no value is another training: axes, shapes, paths, and what argparse and print take."""
+
+COUNTERS = (0, 0.0, -1, 1, None, False, True)
+"""Values that a name may begin with that is counted up, or replaced, later."""
+
+PLACES: dict[str, tuple[str | None, ...]] = {
+    "Dropout": ("p",),
+    "clip_grad_norm_": (None, "max_norm"),
+    "clip_grad_value_": (None, "clip_value"),
+    "manual_seed": ("seed",),
+    "manual_seed_all": ("seed",),
+    "seed": ("seed",),
+    "set_seed": ("seed",),
+    "StepLR": (None, "step_size", "gamma"),
+    "ExponentialLR": (None, "gamma"),
+    "CosineAnnealingLR": (None, "T_max", "eta_min"),
+    "DataLoader": (None, "batch_size", "shuffle"),
+    "range": (),
+}
+"""Names of the arguments that calls of libraries take by their place."""
+
+SETTERS = {"add_argument", "option"}
+
+PARSED = re.compile(r"^--?(?P<name>[A-Za-z][\w-]*)")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value in force, and where it is written."""
+
+    name: str
+    kind: Kind
+    of: str
+    """What it is passed to, or belongs to: a call, a function, a class, a file."""
+    file: str
+    line: int
+    value: Any
+    start: int = 0
+    end: int = 0
+    """Where the literal lies in the file, in bytes."""
+    argument: int | None = None
+    """Place among the arguments of the command line, of an option that is given there."""
+    choices: tuple[Any, ...] = ()
+    flag: str = ""
+    """Option that the command line may be given for it, as ``--amp``: it stores whether it is there."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    @property
+    def shown(self) -> str:
+        """As a table names it."""
+        name = {"option": f"--{self.name}", "argument": f"{self.of}({self.name})"}.get(self.kind, self.name)
+        return f"{name} = {self.value!r}" if self.value is not None or not self.flag else name
+
+
+@dataclass
+class Found:
+    """The settings of the user's files."""
+
+    settings: list[Setting] = field(default_factory=list)
+    overridden: list[tuple[Setting, str]] = field(default_factory=list)
+    """Values that are not in force, with where another one is given."""
+    not_read: list[str] = field(default_factory=list)
+    """What was not looked at, and why."""
+
+
+def settings_of(files: Mapping[str, bytes], arguments: Sequence[str] = ()) -> Found:
+    """The settings in Python files, by their names and contents, of a script that is given some arguments."""
+    found, modules = Found(), dict[str, _Module]()
+    for file, data in files.items():
+        try:
+            modules[file] = _Module(file, data)
+        except (SyntaxError, ValueError) as error:
+            found.not_read.append(f"{file}: {error}")
+    calls = [each for module in modules.values() for each in module.calls]
+    assigned = Counter(name for module in modules.values() for name in module.attributes)
+    for module in modules.values():
+        for setting in module.settings():
+            given = _given(setting, arguments)
+            if given is not setting:
+                found.settings.append(given)
+            elif setting.kind == "default" and (by := _overridden(setting, calls, arguments)) is not None:
+                found.overridden.append((setting, by))
+            elif setting.kind in ("default", "option") and assigned[setting.name]:
+                by = next(
+                    module.attributes[setting.name] for module in modules.values() if setting.name in module.attributes
+                )
+                found.overridden.append((setting, by))
+            else:
+                found.settings.append(setting)
+    return found
+
+
+def _given(setting: Setting, arguments: Sequence[str]) -> Setting:
+    """An option as the command line gives it; else the same setting."""
+    if setting.kind not in ("option", "default"):
+        return setting
+    for place, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        if name.lstrip("-").replace("-", "_") != setting.name.replace("-", "_") or not (name.startswith("-") or equals):
+            continue
+        if equals:
+            return replace(setting, kind="option", value=_parsed(value), argument=place)
+        if setting.flag:
+            return replace(setting, value=True, argument=place)
+        if place + 1 < len(arguments):
+            return replace(setting, kind="option", value=_parsed(arguments[place + 1]), argument=place + 1)
+    return setting
+
+
+def _parsed(word: str) -> Any:
+    try:
+        return ast.literal_eval(word)
+    except (SyntaxError, ValueError):
+        return word
+
+
+@dataclass(frozen=True)
+class _Call:
+    name: str
+    place: str
+    positional: int
+    keywords: frozenset[str]
+    unknown: bool
+    """Whether it passes arguments on that cannot be seen: ``*args``, ``**kwargs``."""
+
+
+def _overridden(setting: Setting, calls: Iterable[_Call], arguments: Sequence[str]) -> str | None:
+    """Where all calls give a function, or a class, another value than its default; None where one may not."""
+    owner, _, place = setting.of.partition("#")
+    of_owner = [each for each in calls if each.name == owner]
+    if not of_owner:
+        return None
+    number = int(place) if place else None
+    gives = [
+        setting.name in each.keywords or (number is not None and each.positional > number) or each.unknown
+        for each in of_owner
+    ]
+    return of_owner[0].place if all(gives) else None
+
+
+class _Module:
+    """The code of one file."""
+
+    def __init__(self, file: str, data: bytes) -> None:
+        self.file, self._data = file, data
+        self._tree = ast.parse(data)
+        self._starts = [0]
+        for line in data.splitlines(keepends=True):
+            self._starts.append(self._starts[-1] + len(line))
+        self.calls = [_call(file, node) for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
+        self.attributes: dict[str, str] = {}
+        """Attributes of other objects than ``self`` that are given another value, with where."""
+        self._assigned: Counter[str] = Counter()
+        """Names and attributes, with how often they are assigned, or counted up."""
+        self._look_for_assignments()
+
+    def _look_for_assignments(self) -> None:
+        for node in ast.walk(self._tree):
+            targets: list[ast.expr] = []
+            if isinstance(node, ast.Assign):
+                targets = node.targets
+            elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)):
+                targets = [node.target, node.target]  # it changes
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                targets = [node.target]
+            elif isinstance(node, ast.Global | ast.Nonlocal):
+                self._assigned.update(node.names)
+            for target in targets:
+                for each in ast.walk(target):
+                    if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                        self._assigned[each.id] += 1
+                    elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+                        self._assigned[f".{each.attr}"] += 1
+                        if not (isinstance(each.value, ast.Name) and each.value.id == "self"):
+                            self.attributes.setdefault(each.attr, f"{self.file}:{each.lineno}")
+
+    def settings(self) -> Iterator[Setting]:
+        yield from self._in(self._tree.body, "")
+
+    def _in(self, body: Sequence[ast.AST], owner: str) -> Iterator[Setting]:
+        """The settings of some statements; ``owner`` is the class that they are in."""
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                yield from self._in(node.body, node.name)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from self._defaults(node, owner)
+                yield from self._in(node.body, "")
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                yield from self._assignment(node, owner)
+                yield from self._inside(node.value)
+            else:
+                for child in ast.iter_child_nodes(node):
+                    yield from self._in([child], "") if isinstance(child, ast.stmt) else self._inside(child)
+
+    def _inside(self, node: ast.AST) -> Iterator[Setting]:
+        """The settings within an expression."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Call):
+                yield from self._call(each)
+            elif isinstance(each, ast.Dict):
+                for key, value in zip(each.keys, each.values, strict=True):
+                    if (
+                        isinstance(key, ast.Constant)
+                        and isinstance(key.value, str)
+                        and not NOT_SETTINGS.fullmatch(key.value)
+                    ):
+                        yield from self._setting(key.value, "entry", "", value)
+
+    def _call(self, node: ast.Call) -> Iterator[Setting]:
+        name = _dotted(node.func)
+        last = name.rpartition(".")[2]
+        if last in SETTERS and node.args and isinstance(node.args[0], ast.Constant):
+            yield from self._option(node)
+            return
+        if last in ("field", "print", "format", "join", "open", "getattr", "setattr", "get"):
+            return
+        for keyword in node.keywords:
+            if keyword.arg is not None and not NOT_SETTINGS.fullmatch(keyword.arg):
+                yield from self._setting(keyword.arg, "argument", last, keyword.value)
+        for known, given in zip(PLACES.get(last, ()), node.args, strict=False):
+            if known is not None:
+                yield from self._setting(known, "argument", last, given)
+
+    def _option(self, node: ast.Call) -> Iterator[Setting]:
+        words = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        flags = [each for each in words if PARSED.match(each)]
+        if not flags:
+            return
+        long = max(flags, key=len)
+        given = {each.arg: each.value for each in node.keywords}
+        name = long.lstrip("-").replace("-", "_")
+        action = given.get("action")
+        if NOT_SETTINGS.fullmatch(name):
+            return
+        if isinstance(action, ast.Constant) and action.value in ("store_true", "store_false"):
+            yield Setting(name, "option", "", self.file, node.lineno, False, flag=long)
+        elif "default" in given:
+            choices = given.get("choices")
+            known = _literal(choices) if choices is not None else None
+            for each in self._setting(name, "option", "", given["default"]):
+                yield replace(each, line=node.lineno, choices=tuple(known) if isinstance(known, list | tuple) else ())
+
+    def _defaults(self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> Iterator[Setting]:
+        given = node.args
+        names = [*given.posonlyargs, *given.args]
+        bound = 1 if names and names[0].arg in ("self", "cls") else 0
+        of = owner if node.name == "__init__" and owner else node.name
+        first = len(names) - len(given.defaults)
+        for place, value in enumerate(given.defaults, start=first):
+            if not NOT_SETTINGS.fullmatch(names[place].arg):
+                yield from self._setting(names[place].arg, "default", f"{of}#{place - bound}", value)
+        for name, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+            if default is not None and not NOT_SETTINGS.fullmatch(name.arg):
+                yield from self._setting(name.arg, "default", of, default)
+
+    def _assignment(self, node: ast.Assign | ast.AnnAssign, owner: str) -> Iterator[Setting]:
+        value = node.value
+        assert value is not None
+        if owner and isinstance(value, ast.Call) and _dotted(value.func).rpartition(".")[2] == "field":
+            value = next((each.value for each in value.keywords if each.arg == "default"), value)
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+                key = target.slice.value
+                if isinstance(key, str) and not NOT_SETTINGS.fullmatch(key) and "environ" not in _dotted(target.value):
+                    yield from self._setting(key, "entry", "", value)
+                continue
+            name = (
+                target.id
+                if isinstance(target, ast.Name)
+                else f".{target.attr}"
+                if isinstance(target, ast.Attribute)
+                else ""
+            )
+            shown = name.lstrip(".")
+            if not shown or shown.startswith("__") or NOT_SETTINGS.fullmatch(shown.lower()):
+                continue
+            if owner:
+                yield from self._setting(shown, "default", owner, value)
+            elif self._assigned[name] == 1:
+                for each in self._setting(shown, "constant", "", value):
+                    if shown.isupper() or each.value not in COUNTERS or isinstance(each.value, bool):
+                        yield each
+
+    def _setting(self, name: str, kind: Kind, of: str, node: ast.expr) -> Iterator[Setting]:
+        value = _literal(node)
+        if value is _NONE:
+            return
+        start, end = self._at(node.lineno, node.col_offset), self._at(node.end_lineno or 1, node.end_col_offset or 0)
+        yield Setting(name, kind, of, self.file, node.lineno, value, start, end)
+
+    def _at(self, line: int, column: int) -> int:
+        return self._starts[line - 1] + column
+
+
+_NONE = object()
+
+
+def _literal(node: ast.expr) -> Any:
+    """A number, a word, a truth value or a few numbers; else nothing that can be turned."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError):
+        return _NONE
+    if isinstance(value, bool | int | float | str):
+        return value
+    numbers = isinstance(value, tuple | list) and value and all(isinstance(each, int | float | str) for each in value)
+    return value if numbers else _NONE
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _call(file: str, node: ast.Call) -> _Call:
+    unknown = any(isinstance(each, ast.Starred) for each in node.args) or any(
+        each.arg is None for each in node.keywords
+    )
+    keywords = frozenset(each.arg for each in node.keywords if each.arg is not None)
+    return _Call(_dotted(node.func).rpartition(".")[2], f"{file}:{node.lineno}", len(node.args), keywords, unknown)
+
+
+def _is_word(node: ast.expr, word: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == word
+
+
+def reads_of(name: str, files: Mapping[str, bytes]) -> list[str]:
+    """The lines on which a name is read: as a variable, an attribute, or a key; in order."""
+    last, found = name.rpartition(".")[2], []
+    for file, data in files.items():
+        try:
+            tree = ast.parse(data)
+        except (SyntaxError, ValueError):
+            continue
+        for node in ast.walk(tree):
+            variable = isinstance(node, ast.Name) and node.id == last and isinstance(node.ctx, ast.Load)
+            attribute = isinstance(node, ast.Attribute) and node.attr == last and isinstance(node.ctx, ast.Load)
+            key = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_word(node.slice, last)
+            got = isinstance(node, ast.Call) and _dotted(node.func).endswith(".get") and bool(node.args)
+            got = got and isinstance(node, ast.Call) and _is_word(node.args[0], last)
+            if variable or attribute or key or got:
+                found.append((file, getattr(node, "lineno", 0)))
+    return [f"{file}:{line}" for file, line in sorted(set(found))]

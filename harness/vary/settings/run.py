@@ -1,0 +1,383 @@
+"""``harness vary --settings``: the script as it is, and once more for each setting, until something differs."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from harness import catalogue, launch
+from harness.errors import CannotTry
+from harness.findings import Finding, Report
+from harness.findings import count as counted
+from harness.starts.journal import Journal
+from harness.starts.warm import Warm, warm
+from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Scratch, Start, at_once, must_train, scratch
+from harness.vary.run import AT_ONCE, IDLE, LAUNCHED, USUAL
+from harness.vary.settings.child import ABOUT, DIFFERS, TASK
+from harness.vary.settings.configured import is_one, named_in, settings_in, written
+from harness.vary.settings.differ import After, Differs, after, beyond_training, noise_of, of_updates
+from harness.vary.settings.find import Setting, reads_of, settings_of
+from harness.vary.settings.turn import extreme, is_side, others, purpose
+
+WITHOUT_EFFECT, WITH_SIDE_EFFECT = "settings::without-effect", "settings::with-side-effect"
+
+Effect = Literal["training", "random draws", "evaluation", "output", "nothing", "not in play", "not turned"]
+
+EFFECTS: dict[Effect, str] = {
+    "training": "changes the training",
+    "random draws": "changes which random numbers are drawn, and perhaps nothing else of the training",
+    "evaluation": "changes only what is evaluated",
+    "output": "changes only what is printed or saved",
+    "nothing": "changes nothing",
+    "not in play": "does not come into play at its value",
+    "not turned": "not turned",
+}
+
+
+@dataclass(frozen=True)
+class Turned:
+    """One setting, and what followed when it was turned."""
+
+    name: str
+    shown: str
+    where: str
+    value: Any
+    tried: list[Any]
+    effect: Effect
+    part: str | None = None
+    """What differs first."""
+    update: int | None = None
+    what: str = ""
+    """How it differs, or why it was not turned."""
+    seconds: float = 0.0
+
+
+@dataclass
+class SettingsReport(Report):
+    """What each setting of a script changes."""
+
+    kind: ClassVar[str] = "settings"
+    script: str
+    updates: int = 0
+    shortened: bool = False
+    settings: list[Turned] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    starts: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    interrupted: bool = False
+
+    @property
+    def failed(self) -> bool:
+        return any(finding.severity == "error" for finding in self.findings)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """One start, and what came of it."""
+
+    start: Start
+    differs: Differs | None
+    after: After
+
+    @property
+    def journal(self) -> Journal:
+        return self.start.journals[0]
+
+    @property
+    def crashed(self) -> str | None:
+        """The last line of what ended it."""
+        if self.differs is not None:
+            return None
+        if self.start.timed_out:
+            return f"it was stopped after {self.start.seconds:.0f} s"
+        end = self.journal.end
+        text = self.start.said if end is None else end.crashed or end.failed
+        lines = [line for line in (text or "").strip().splitlines() if line.strip()]
+        return None if text is None else lines[-1] if lines else "it ended without a message"
+
+
+def turn_settings(
+    script: str,
+    arguments: Sequence[str] = (),
+    *,
+    module: bool = False,
+    full: bool = False,
+    select: Sequence[str] = (),
+    hidden: tuple[str, ...] = (),
+    tell: Callable[[str], None],
+) -> SettingsReport:
+    """Start a script as it is, and once for each of its settings with another value, and say what follows.
+
+    Args:
+        select: names of settings to turn alone; all without.
+        tell: gets a line for each start.
+
+    Raises:
+        CannotTry: there is no such script, it crashes as it is, or makes no update; no setting has a selected name; or
+            a launcher has started this process.
+    """
+    from harness.watch.running import readable_script
+
+    if (launch.world_size() or 1) > 1:
+        raise CannotTry("harness vary starts the script itself, in one process: call it without a launcher")
+    path = None if module else readable_script(script)
+    command = Command(script, tuple(arguments), module, hidden=hidden, environment=tuple(USUAL.items()))
+    begun = time.perf_counter()
+    with scratch("harness-vary-") as given, ExitStack() as stack:
+        starts = _Starts(given, command, shortened=not full, stack=stack)
+        starts.unchanged(tell)
+        settings, notes = _settings(starts.files(path), arguments)
+        wanted = _selected(settings, select)
+        report = SettingsReport(script, updates=len(starts.expected.updates), shortened=not full, notes=notes)
+        turnable = [each for each in wanted if others(each)]
+        report.settings = [_not_turned(each) for each in wanted if not others(each)]
+        tell(f"{counted(len(turnable), 'setting')} to turn: about {starts.seconds_for(len(turnable)):.0f} s")
+        try:
+            for number, turned in enumerate(starts.turned(turnable), start=1):
+                report.settings.append(turned)
+                tell(f"{number} of {len(turnable)}: {turned.shown}: {EFFECTS[turned.effect]}")
+        except KeyboardInterrupt:
+            report.interrupted = True
+        report.starts = starts.made
+        report.findings = list(_judged(report.settings, starts.sources, script))
+    order = {setting.where: place for place, setting in enumerate(wanted)}
+    report.settings.sort(key=lambda each: ([*EFFECTS].index(each.effect), order.get(each.where, 0)))
+    report.seconds = {"one start": starts.seconds, "in all": time.perf_counter() - begun}
+    return report
+
+
+def _settings(files: Mapping[str, bytes], arguments: Sequence[str]) -> tuple[list[Setting], list[str]]:
+    found = settings_of({name: data for name, data in files.items() if name.endswith(".py")}, arguments)
+    notes = [f"not read: {each}" for each in found.not_read]
+    notes += [
+        f"{each.shown} ({each.where}) is not in force: another value is given at {by}" for each, by in found.overridden
+    ]
+    texts = [data.decode("utf-8", "replace") for data in files.values()]
+    for name in named_in(texts, arguments):
+        found.settings += [each for each in settings_in(name, Path(name).read_bytes()) if is_one(each)]
+    return found.settings, notes
+
+
+def _selected(settings: Sequence[Setting], names: Sequence[str]) -> list[Setting]:
+    if not names:
+        return list(settings)
+    found = [each for each in settings if each.name in names or each.name.rpartition(".")[2] in names]
+    missing = [name for name in names if not any(name in (each.name, each.name.rpartition(".")[2]) for each in found)]
+    if missing:
+        known = ", ".join(dict.fromkeys(each.name for each in settings)) or "none"
+        raise CannotTry(f"there is no setting {missing[0]} in force; the settings found are: {known}")
+    return found
+
+
+def _not_turned(setting: Setting) -> Turned:
+    why = "no other value is known that would be valid here"
+    return Turned(setting.name, setting.shown, setting.where, setting.value, [], "not turned", what=why)
+
+
+class _Starts:
+    """The starts of one script."""
+
+    def __init__(self, given: Scratch, command: Command, *, shortened: bool, stack: ExitStack) -> None:
+        self._given, self._command, self._shortened, self._stack = given, command, shortened, stack
+        self._numbers = count(1)
+        self._patience: float | None = None
+        self._warm: Warm | None = None
+        self._noise: dict[str, list[int]] = {}
+        self._files: list[str] = []
+        self._at_once, self.made, self.seconds = 1, 0, 0.0
+        self.sources: dict[str, bytes] = {}
+        self._whole: Journal | None = None
+
+    def unchanged(self, tell: Callable[[str], None]) -> None:
+        """Start it as it is: once by itself, and twice as the others are started.
+
+        Raises:
+            CannotTry: it crashes, or nothing is trained.
+        """
+        first = self._start(self._command, {}, vary={"tells imports": True})
+        must_train(first.start, self._command, launched=LAUNCHED, idle=IDLE)
+        about = json.loads((self._home / ABOUT).read_text(encoding="utf-8"))
+        self._files = about["users"]
+        self.seconds = first.start.seconds
+        self._patience = max(LEAST_PATIENCE, PATIENCE * first.start.seconds)
+        tell(f"unchanged: {len(first.journal.updates)} updates, {first.start.seconds:.0f} s")
+        environment = dict(self._command.environment)
+        self._warm = self._stack.enter_context(
+            warm(self._command.python, about["libraries"], environment, self._given.left_behind)
+        )
+        one, again = (self._start(self._command, {}) for _ in range(2))
+        for each in (one, again):
+            must_train(each.start, self._command, launched=LAUNCHED, idle=IDLE)
+        self._at_once = at_once(AT_ONCE)
+        self._noise = noise_of(one.journal, again.journal)
+        pairs = zip(first.journal.updates, one.journal.updates, strict=False)
+        if any(of_updates(alone, copied, self._noise) is not None for alone, copied in pairs):
+            tell("with its libraries imported before, it does something else: each start is a new process")
+            self._warm = None
+            one, again = first, self._start(self._command, {})
+            self._noise = noise_of(one.journal, again.journal)
+        self.seconds = again.start.seconds  # the first one has waited for the imports
+        self._one, self._again, self.expected = one, again, one.journal
+        tell(f"unchanged, as the others are started: {self.seconds:.1f} s")
+
+    def files(self, script: Path | None) -> dict[str, bytes]:
+        """The script, and what it imported of the user's own below the working directory, by their names from there."""
+        here = os.path.realpath(os.getcwd()) + os.sep
+        paths = [*([str(script)] if script is not None and script.suffix == ".py" else []), *self._files]
+        for path in dict.fromkeys(map(os.path.realpath, paths)):
+            name = path.removeprefix(here)
+            if path.endswith(".py") and (name != path or (script is not None and path == os.path.realpath(script))):
+                self.sources[name] = Path(path).read_bytes()
+        return self.sources
+
+    def seconds_for(self, number: int) -> float:
+        """About how long that many starts take, of which most end early."""
+        return max(1.0, 0.6 * number * self.seconds / self._at_once)
+
+    def turned(self, settings: Sequence[Setting]) -> Iterator[Turned]:
+        """What follows of each setting."""
+        pool = ThreadPoolExecutor(self._at_once)
+        try:
+            yield from pool.map(self._turn, settings)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # starts that go on are ended with the scratch folder
+
+    def _turn(self, setting: Setting) -> Turned:
+        begun, tried, crashes = time.perf_counter(), list[Any](), list[str]()
+        told = Turned(setting.name, setting.shown, setting.where, setting.value, tried, "nothing")
+        for value in others(setting)[:2]:
+            tried.append(value)
+            other = self._with(setting, value)
+            if other.crashed is not None:
+                crashes.append(other.crashed)
+                continue
+            effect, differs = self._effect(other)
+            if effect == "random draws" and purpose(setting.name):
+                effect = "training"
+            if effect in ("nothing", "output", "evaluation") and (most := extreme(setting)) is not None:
+                reached = self._effect(self._with(setting, most))
+                if reached[0] in ("training", "random draws"):
+                    what = f"nothing reaches {setting.value!r}: with {value!r} nothing changes, with {most!r} it does"
+                    return replace(told, effect="not in play", what=what, seconds=time.perf_counter() - begun)
+            if effect in ("nothing", "output") and purpose(setting.name) and self._shortened:
+                effect, differs = self._of_whole_passes(setting, value, (effect, differs))
+            told = replace(told, effect=effect, seconds=time.perf_counter() - begun)
+            return (
+                told if differs is None else replace(told, part=differs.part, update=differs.update, what=differs.what)
+            )
+        what = f"it cannot be turned: {crashes[-1]}" if crashes else ""
+        return replace(told, effect="not turned", what=what, seconds=time.perf_counter() - begun)
+
+    def _effect(self, other: _Start, expected: Journal | None = None) -> tuple[Effect, Differs | None]:
+        differs = other.differs
+        number, made = len((expected or self.expected).updates), len(other.journal.updates)
+        if differs is None and made < number:
+            differs = Differs("number of updates", made, f"{made} for {number}")
+        if differs is not None:
+            return ("random draws" if differs.by_draws else "training"), differs
+        if expected is not None:
+            return "nothing", None
+        differs = beyond_training(self._one.after, self._again.after, other.after)
+        if differs is None:
+            return "nothing", None
+        return ("evaluation" if differs.part == "evaluation" else "output"), differs
+
+    def _of_whole_passes(
+        self, setting: Setting, value: Any, known: tuple[Effect, Differs | None]
+    ) -> tuple[Effect, Differs | None]:
+        """Its effect where no pass is shortened, if any was."""
+        if self._whole is None:
+            self._whole = self._start(self._command, {}, shortened=False).journal
+        if len(self._whole.updates) <= len(self.expected.updates):
+            return known
+        other = self._with(setting, value, expected=self._whole, shortened=False)
+        effect = self._effect(other, self._whole)
+        return effect if effect[0] != "nothing" else known
+
+    def _with(self, setting: Setting, value: Any, **how: Any) -> _Start:
+        """A start with another value of a setting."""
+        command, arguments = self._command, list(self._command.arguments)
+        if setting.flag:
+            arguments = (
+                [*arguments, setting.flag] if value else [w for n, w in enumerate(arguments) if n != setting.argument]
+            )
+            return self._start(replace(command, arguments=tuple(arguments)), {}, **how)
+        if setting.argument is not None:
+            name, equals, _ = arguments[setting.argument].partition("=")
+            arguments[setting.argument] = f"{name}={value}" if equals else str(value)
+            return self._start(replace(command, arguments=tuple(arguments)), {}, **how)
+        data = self.sources.get(setting.file) or Path(setting.file).read_bytes()
+        edited = data[: setting.start] + written(setting, value) + data[setting.end :]
+        return self._start(command, {setting.file: edited}, **how)
+
+    def _start(
+        self,
+        command: Command,
+        edited: Mapping[str, bytes],
+        *,
+        vary: dict[str, Any] | None = None,
+        expected: Journal | None = None,
+        shortened: bool | None = None,
+    ) -> _Start:
+        workdir, number = self._given.workdir(next(self._numbers), command), next(self._numbers)
+        self.made += 1
+        try:
+            for name, data in edited.items():
+                workdir.put(name, data)
+            kept = expected or getattr(self, "expected", None)
+            given = dict(vary or {})
+            if kept is not None:
+                given |= {"expected": self._kept(kept), "noise": self._noise}
+            orders = workdir.orders(
+                task=TASK, vary=given, shortened=self._shortened if shortened is None else shortened
+            )
+            said = ""
+            if self._warm is None:
+                start = workdir.start(orders, self._patience)
+            else:
+                start, said = workdir.start_warm(self._warm, number, orders, self._patience)
+            folder, differs = Path(orders.folder), None
+            if vary is not None:
+                self._home = self._given.root / "about"
+                self._home.mkdir(exist_ok=True)
+                (self._home / ABOUT).write_bytes((folder / ABOUT).read_bytes())
+            if (folder / DIFFERS).exists():
+                differs = Differs(**json.loads((folder / DIFFERS).read_text(encoding="utf-8")))
+            if kept is None or kept is expected:
+                self._keep(orders.journal(0), start.journals[0])
+            return _Start(start, differs, after(start.journals[0], said))
+        finally:
+            workdir.remove()
+
+    def _keep(self, file: Path, journal: Journal) -> None:
+        """Keep a journal as it was written, for the starts that are compared with it."""
+        kept = self._given.root / f"journal-{id(journal)}.jsonl"
+        kept.write_bytes(file.read_bytes())
+
+    def _kept(self, journal: Journal) -> str:
+        return str(self._given.root / f"journal-{id(journal)}.jsonl")
+
+
+def _judged(settings: Sequence[Turned], sources: Mapping[str, bytes], script: str) -> Iterator[Finding]:
+    faults = catalogue.settings()
+    for each in settings:
+        what = purpose(each.name.rpartition(".")[2])
+        tried = ", ".join(f"{value!r}" for value in each.tried)
+        if what is not None and each.effect in ("nothing", "output"):
+            observed = f"{each.name} = {each.value!r}: with {tried} all updates and scores are the same, bit for bit"
+            reads = [line for line in reads_of(each.name, sources) if line != each.where]
+            observed += f"; it is read at {', '.join(reads[:3])}" if reads else "; no line of yours reads it"
+            yield faults[WITHOUT_EFFECT].finding(f"another training, as it is about {what}", observed, each.where, None)
+        elif is_side(each.name.rpartition(".")[2]) and each.effect == "training":
+            differs = f"{each.part}, {each.what}"
+            observed = f"{each.name} = {each.value!r}: with {tried} update {each.update} is another ({differs})"
+            yield faults[WITH_SIDE_EFFECT].finding("the same training", observed, each.where, each.update)
