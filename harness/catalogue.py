@@ -52,8 +52,8 @@ class Page:
     def __init__(self, name: str, docstring: str) -> None:
         if sys.flags.optimize > 1:
             raise CannotTry(
-                "Python runs with -OO (PYTHONOPTIMIZE=2), which drops the docstrings that say what a check is about; "
-                "start it with -O or without"
+                "Python runs with -OO (PYTHONOPTIMIZE=2), which removes the docstrings that describe the checks; "
+                "start it with -O or without either option"
             )
         head, *parts = re.split(r"^## (.+)\n", inspect.cleandoc(docstring), flags=re.MULTILINE)
         sections = dict(zip(map(str.strip, parts[::2]), parts[1::2], strict=True))
@@ -148,7 +148,7 @@ _registered: dict[str, type[Fault]] = {}
 def _register(fault: type[Fault]) -> None:
     known = _registered.get(fault.id)
     if known is not None and known.__qualname__ != fault.__qualname__:
-        raise TypeError(f"{fault.__qualname__}: {fault.id} is the id of {known.__qualname__} already")
+        raise TypeError(f"{fault.__qualname__}: {fault.id} is already the id of {known.__qualname__}")
     _registered[fault.id] = fault
 
 

@@ -189,8 +189,8 @@ def check_size(folder: Path, most: int = LARGEST) -> None:
                 size += os.lstat(os.path.join(path, name)).st_size
         if size > most:
             raise CannotTry(
-                f"the working directory {folder} holds more than {most >> 30} GiB, and each start wants a copy "
-                "of it; start in a folder that holds the script and what it reads"
+                f"the working directory {folder} holds more than {most >> 30} GiB, and each start needs a copy of "
+                "it; start in a folder that holds only the script and what it reads"
             )
 
 

@@ -110,7 +110,8 @@ def fewer_than_asked() -> str | None:
     if launched and alone and os.environ.get("MASTER_ADDR") == "127.0.0.1" and "MASTER_PORT" in os.environ:
         return (
             "Start the processes with ACCELERATE_USE_CPU=true torchrun --nproc-per-node N on CPUs, or with "
-            "accelerate launch --multi_gpu on GPUs: accelerate launch was asked for several and started one."
+            "accelerate launch --multi_gpu on GPUs: accelerate launch was asked for several processes but started "
+            "one."
         )
     return None
 
@@ -258,7 +259,9 @@ def command_in_processes(command: Sequence[str], *, processes: int, patience: fl
                 _launched(sys.executable, tuple(command), processes, folder)
         except ChildFailedError as error:
             if late:
-                raise CannotTry(f"rank {late[0]} of {processes} did not end with the first; it was ended") from None
+                raise CannotTry(
+                    f"rank {late[0]} of {processes} did not end with the first rank, so it was ended"
+                ) from None
             status = error.failures[0].exitcode if 0 in error.failures else 0
             rank, failure = error.get_first_failure()
             if status > 0 and rank == 0:

@@ -196,7 +196,9 @@ def records_below(paths: Sequence[Path]) -> list[RunRecord | DocumentsRecord]:
     files: list[Path] = []
     for path in paths:
         if not path.exists():
-            raise CannotTry(f"{path} not found; give run records (run.json, documents.json), or folders with them")
+            raise CannotTry(
+                f"{path} not found; give run records (run.json, documents.json), or folders that contain them"
+            )
         if path.is_dir():
             files += sorted([*path.rglob("run.json"), *path.rglob(DOCUMENTS_FILE)])
         else:
@@ -222,13 +224,13 @@ def matrix_of(records: Sequence[RunRecord | DocumentsRecord], sentences: Mapping
     """
     recipes = {str(record.recipe.get("name")) for record in records if isinstance(record, RunRecord)}
     if len(recipes) > 1:
-        raise CannotTry(f"runs of several recipes ({', '.join(sorted(recipes))}); give those of one")
+        raise CannotTry(f"runs of several recipes ({', '.join(sorted(recipes))}); give runs of one recipe")
     try:
         names = column_names([record.fingerprint["libraries"] for record in records])
         last = {(column, _about(record)): record for record, column in zip(records, names, strict=True)}
         entries = {(column, about): list(_rows(record, column, sentences)) for (column, about), record in last.items()}
     except (KeyError, AttributeError) as error:
-        raise CannotTry(f"a record lacks {error}; make it again") from error
+        raise CannotTry(f"a record lacks {error}; run it again") from error
     columns: dict[str, Column] = {}
     rows: dict[tuple[str, str, str | None], Row] = {}
     for (column, about), record in last.items():

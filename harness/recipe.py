@@ -40,8 +40,8 @@ METRICS = (*DOCUMENTED_METRICS, "f1_macro", "f1_micro", "f1_weighted", "matthews
 """What a recipe may measure by name; f1 is the binary one, of label 1."""
 
 REGRESSION = (
-    "regression (one label, a float) is no recipe, since argmax, cross entropy and the metrics here are those of "
-    "classes; cut the values into classes, or watch a training script of your own with harness check SCRIPT.py"
+    "regression (one label, a float) is not supported, since argmax, cross entropy and the metrics here are for "
+    "classes; cut the values into classes, or watch your own training script with harness check SCRIPT.py"
 )
 
 
@@ -132,7 +132,7 @@ class Recipe:
     def _check_loop(self) -> None:
         if not self.distributable and (self.processes > 1 or self.split_batches):
             raise ValueError(
-                f"several processes and split_batches need the loop accelerate, found loop {self.loop!r} with "
+                f"several processes and split_batches need loop accelerate, found loop {self.loop!r} with "
                 f"{self.processes} processes and split_batches {self.split_batches}"
             )
         if self.loop == "trainer" and not self.shuffle:
@@ -156,19 +156,19 @@ class Recipe:
 
     def _check_metrics(self) -> None:
         if not self.metrics or len(set(self.metrics)) != len(self.metrics):
-            raise ValueError(f"metrics must name one or more, none of them twice, found {self.metrics!r}")
+            raise ValueError(f"metrics must name one or more metrics, each only once, found {self.metrics!r}")
         for name in self.metrics:
             if name not in METRICS and not is_module(name):
                 raise ValueError(
-                    f"metrics must be of {', '.join(METRICS)}, or a file of your own (mine/cost.py), found {name!r}"
+                    f"metrics must be of {', '.join(METRICS)}, or your own file (mine/cost.py), found {name!r}"
                 )
         files = [Path(name).name for name in self.metrics if is_module(name)]
         if len(set(files)) != len(files):
-            raise ValueError(f"metrics has two files of one name ({', '.join(files)}); call them differently")
+            raise ValueError(f"metrics has two files with the same name ({', '.join(files)}); call them differently")
         if "f1" in self.metrics and self.num_labels > 2:
             raise ValueError(
-                f"the metric f1 is that of label 1 of two, and there are {self.num_labels} labels; name f1_macro, "
-                "f1_micro or f1_weighted in metrics"
+                f"the metric f1 is for label 1 of two labels, but there are {self.num_labels} labels; name "
+                "f1_macro, f1_micro or f1_weighted in metrics"
             )
 
     @property
@@ -252,7 +252,7 @@ def load_recipe(spec: str) -> Recipe:
         return RECIPES[spec]
     path, colon, name = spec.rpartition(":")
     if spec.endswith(".py") and Path(spec).exists():
-        raise CannotTry(f"{spec} is a file of recipes: say which one, as {spec}:NAME")
+        raise CannotTry(f"{spec} is a file of recipes: name one, as {spec}:NAME")
     if not (colon and path.endswith(".py")):
         raise CannotTry(f"unknown recipe {spec!r}: expected one of {', '.join(RECIPES)}, or FILE.py:OBJECT")
     if not Path(path).is_file():

@@ -153,8 +153,8 @@ def scripts() -> tuple[Path, list[list[str]]]:
         raise CannotTry(f"{file}: scripts of [tool.harness] must be a list of scripts; found {listed!r}")
     if not listed:
         raise CannotTry(
-            "no SCRIPT is given, and no pyproject.toml here or above names any; "
-            'name one, or write scripts = ["train.py"] below [tool.harness]'
+            "no SCRIPT is given, and no pyproject.toml here or above names one; name a script, or write scripts = "
+            '["train.py"] below [tool.harness]'
         )
     return file.parent, [_command(file, each) for each in listed]
 
@@ -168,7 +168,7 @@ def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
     file, table = _table(folder or Path.cwd())
     entries = table.get("training", [])
     if not isinstance(entries, list):
-        raise CannotTry(f"{file}: write [[tool.harness.training]] with two brackets: there may be several")
+        raise CannotTry(f"{file}: write [[tool.harness.training]] with two brackets: there may be several trainings")
     found: dict[str, Training] = {}
     for entry in entries:
         if not isinstance(entry, dict) or {*entry} - {*OF_TRAINING} != {"name", "script"}:
@@ -179,8 +179,8 @@ def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
         name, script = entry["name"], entry["script"]
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or name in found:
             raise CannotTry(
-                f"{file}: each [[tool.harness.training]] needs a name that no other has, of letters, digits, dots, "
-                f"dashes and underscores; found {name!r}"
+                f"{file}: each [[tool.harness.training]] needs a unique name of letters, digits, dots, dashes and "
+                f"underscores; found {name!r}"
             )
         if not isinstance(script, str) or not script.strip():
             raise CannotTry(f"{file}: the script of training {name} is SCRIPT with its arguments; found {script!r}")

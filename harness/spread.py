@@ -135,7 +135,7 @@ def _check_versions(expected: dict[str, str | None]) -> None:
     other = [f"{name} {found[name]}, expected {expected[name]}" for name in found if found[name] != expected[name]]
     if other:
         raise CannotTry(
-            f"other versions are installed here than where the command was started: {'; '.join(other)}; install those"
+            f"the installed versions differ from those where the command was started: {'; '.join(other)}; install those"
         )
 
 
@@ -189,7 +189,7 @@ def _result(ray: Any, done: Any) -> Any:
             ) from error
         raise
     except ray.exceptions.RayError as error:
-        raise CannotTry(f"Ray lost a task {RETRIES + 1} times ({first_line(error)}); look at its nodes") from error
+        raise CannotTry(f"Ray lost a task {RETRIES + 1} times ({first_line(error)}); check its nodes") from error
 
 
 def _check_room(ray: Any, needed: dict[str, int]) -> None:
@@ -202,8 +202,8 @@ def _check_room(ray: Any, needed: dict[str, int]) -> None:
     if not any(all(node.get(name, 0) >= count for name, count in needed.items()) for node in nodes):
         wanted = " and ".join(f"{count} {name}s" for name, count in needed.items() if count)
         raise CannotTry(
-            f"no node of the Ray cluster has {wanted}, which one task takes as here; add one, or choose fewer threads "
-            "with OMP_NUM_THREADS"
+            f"no node of the Ray cluster has {wanted}, which one task needs, as on this machine; add such a node, "
+            "or choose fewer threads with OMP_NUM_THREADS"
         )
 
 

@@ -75,7 +75,7 @@ def test_a_check_that_listens_is_refused() -> None:
 
 
 def test_an_id_that_is_taken_is_refused() -> None:
-    with pytest.raises(TypeError, match="gradients::not-cleared is the id of NotCleared already"):
+    with pytest.raises(TypeError, match="gradients::not-cleared is already the id of NotCleared"):
         type(
             "NotCleared",
             (Check,),

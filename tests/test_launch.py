@@ -84,7 +84,9 @@ def test_accelerate_launch_starts_one_of_two(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", str(script)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "accelerate launch was asked for several and started one" in printed or printed.startswith("2 None")
+    assert "accelerate launch was asked for several processes but started one" in printed or printed.startswith(
+        "2 None"
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_a_rank_that_was_interrupted_hears_no_further_signal(
 
 def test_a_rank_that_runs_on_after_the_first_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "LATE", 0.5)
-    with pytest.raises(CannotTry, match="rank 1 of 2 did not end with the first; it was ended"):
+    with pytest.raises(CannotTry, match="rank 1 of 2 did not end with the first rank, so it was ended"):
         launch.command_in_processes(
             ["-c", "import os, time; time.sleep(2 + 60 * int(os.environ['RANK']))"], processes=2
         )

@@ -312,7 +312,7 @@ def test_a_record_that_lacks_something_is_refused(broken: str) -> None:
         record.recipe = {}
     else:
         record.findings = []
-    with pytest.raises(CannotTry, match=r"a record lacks .*; make it again"):
+    with pytest.raises(CannotTry, match=r"a record lacks .*; run it again"):
         matrix_of([record])
 
 

@@ -78,13 +78,13 @@ def test_with_refuses_an_unknown_name() -> None:
         ({"num_labels": 1, "label_names": ("score",)}, r"num_labels must be 2 or more, found 1: regression .* harness"),
         ({"label_names": ("a", "b", "c")}, r"num_labels is 2, but there are 3 label_names \(a, b, c\); give both"),
         ({"label_names": ("a", "a")}, r"label_names has a name twice \(a, a\)"),
-        ({"metrics": ()}, r"metrics must name one or more, none of them twice, found \(\)"),
-        ({"metrics": ("f1", "f1")}, "metrics must name one or more, none of them twice"),
+        ({"metrics": ()}, r"metrics must name one or more metrics, each only once, found \(\)"),
+        ({"metrics": ("f1", "f1")}, "metrics must name one or more metrics, each only once"),
         ({"metrics": ("recall",)}, "metrics must be of accuracy, f1, .* found 'recall'"),
-        ({"metrics": ("a/cost.py", "b/cost.py")}, "metrics has two files of one name"),
+        ({"metrics": ("a/cost.py", "b/cost.py")}, "metrics has two files with the same name"),
         (
             {"num_labels": 3, "label_names": "abc"},
-            "f1 is that of label 1 of two, and there are 3 labels; name f1_macro",
+            "f1 is for label 1 of two labels, but there are 3 labels; name f1_macro",
         ),
         ({"schedule": "linaer"}, "schedule must be one of linear, cosine"),
         ({"seed": 1.5}, "seed must be a whole number"),
@@ -149,7 +149,7 @@ def test_unknown_recipe(spec: str) -> None:
 def test_a_file_without_the_name_of_a_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").touch()
-    with pytest.raises(CannotTry, match=r"mine\.py is a file of recipes: say which one, as mine\.py:NAME"):
+    with pytest.raises(CannotTry, match=r"mine\.py is a file of recipes: name one, as mine\.py:NAME"):
         load_recipe("mine.py")
 
 

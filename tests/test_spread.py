@@ -107,7 +107,7 @@ def test_a_folder_that_is_too_large_is_not_sent(tmp_path: Path, monkeypatch: pyt
 def test_a_node_with_other_versions_says_which() -> None:
     here = library_versions()
     spreading._check_versions(here)
-    with pytest.raises(CannotTry, match=r"^other versions are installed .*: numpy .*, expected 0\.1; install those$"):
+    with pytest.raises(CannotTry, match=r"^the installed versions differ .*: numpy .*, expected 0\.1; install those$"):
         spreading._check_versions(here | {"numpy": "0.1"})
 
 
@@ -124,5 +124,5 @@ def test_nobody_waits_for_a_node_that_is_not_there(nodes: list[tuple[bool, dict[
     if room:
         spreading._check_room(ray, {"CPU": 4, "GPU": 0})
     else:
-        with pytest.raises(CannotTry, match="no node of the Ray cluster has 4 CPUs, which one task takes"):
+        with pytest.raises(CannotTry, match="no node of the Ray cluster has 4 CPUs, which one task needs"):
             spreading._check_room(ray, {"CPU": 4, "GPU": 0})

@@ -145,10 +145,17 @@ class _Compared:
         taken = band.taken(recorded.curve, run.curve)
         most = max(range(len(taken)), key=taken.__getitem__)
         says = (
-            f"{len(taken)} losses compared within rounding, {there}: at most {taken[most]:.1%} of the band, "
+            f"{len(taken)} losses compared within rounding, {there}: {_of_the_allowed(taken[most])}, "
             f"at update {most + 1}"
         )
         return cls(True, says, findings)
+
+
+def _of_the_allowed(taken: float) -> str:
+    """How much of the band the largest difference takes, in words."""
+    if taken <= 1:
+        return f"at most {taken:.1%} of the allowed difference"
+    return f"{taken:,.{0 if taken >= 10 else 1}f} times the allowed difference"
 
 
 def band_of(baseline: Baseline) -> Band | None:

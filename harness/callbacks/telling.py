@@ -28,7 +28,7 @@ def tell(finding: Finding) -> None:
             if library is not None:
                 told(library, finding)
         except Exception as error:  # noqa: BLE001 - the run never pays for it
-            logger.warning("harness could not tell %s of %s: %s", name, finding.check, first_line(error))
+            logger.warning("harness could not report to %s about %s: %s", name, finding.check, first_line(error))
 
 
 def _wandb(wandb: ModuleType, finding: Finding) -> None:

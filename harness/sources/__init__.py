@@ -66,10 +66,14 @@ def _reason(error: Exception) -> str:
     """Why, without the libraries' advice to let a checkpoint execute its own code."""
     if "trust_remote_code" in str(error):
         return (
-            "it needs code that comes with the checkpoint, which is never executed; take a model of transformers' own"
+            "it needs code that comes with the checkpoint, which is never executed; use a model from transformers "
+            "itself"
         )
     if isinstance(error, pickle.UnpicklingError):
-        return "its pickle is damaged or holds more than tensors, and is not executed; save the weights as safetensors"
+        return (
+            "its pickle is damaged or contains more than tensors, so it is not executed; save the weights as "
+            "safetensors"
+        )
     return first_line(error)
 
 

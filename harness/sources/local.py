@@ -62,7 +62,7 @@ def raw_datasets(recipe: Recipe, folder: Path) -> DatasetDict:
     if any((folder / name).is_file() for name in TSV_FILES.values()):
         for split, name in TSV_FILES.items():
             if not (folder / name).is_file():
-                has = f"has a {name} that is no file" if (folder / name).exists() else f"has no {name}"
+                has = f"has a {name} that is not a file" if (folder / name).exists() else f"has no {name}"
                 raise CannotTry(f"data folder {folder} {has}, the {split} split; expected {_layouts()}")
         return _from_rows(
             recipe,
@@ -98,10 +98,10 @@ def _check_object(path: Path) -> None:
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise CannotTry(f"{path} cannot be read as JSON ({first_line(error)}); save the checkpoint anew") from error
+        raise CannotTry(f"{path} cannot be read as JSON ({first_line(error)}); save the checkpoint again") from error
     if not isinstance(content, dict):
         raise CannotTry(
-            f"{path} holds {shortened(repr(content), 40)}; expected a JSON object; save the checkpoint anew"
+            f"{path} holds {shortened(repr(content), 40)}; expected a JSON object; save the checkpoint again"
         )
 
 
@@ -214,10 +214,12 @@ def _datasets_files(folder: Path) -> DatasetDict:
         }
         suffix = next((suffix for suffix, files in found.items() if files), None)
         if suffix is None:
-            raise CannotTry(f"data folder {folder} has none of the layouts that can be read; expected {_layouts()}")
+            raise CannotTry(f"data folder {folder} has no layout that can be read; expected {_layouts()}")
         for file in (file for files in found[suffix].values() for file in files):
             if not Path(file).stat().st_size:
-                raise CannotTry(f"{file} is empty; expected one row a line" if suffix != "json" else f"{file} is empty")
+                raise CannotTry(
+                    f"{file} is empty; expected one row per line" if suffix != "json" else f"{file} is empty"
+                )
         try:
             # Without keep_default_na=False pandas reads the sentence "None" as no sentence.
             options = {"keep_default_na": False} if suffix == "csv" else {}
@@ -276,7 +278,7 @@ def as_raw_features(recipe: Recipe, loaded: DatasetDict, *, where: str) -> Datas
             cast[split] = rows.select_columns(list(features)).cast(features)
         except Exception as error:
             raise CannotTry(
-                f"{where}: the {split} split has columns of other types ({first_line(error)}); expected {features}"
+                f"{where}: the {split} split has columns of the wrong types ({first_line(error)}); expected {features}"
             ) from error
     return cast
 

@@ -138,7 +138,7 @@ def _watching(
         raise SilentBug("\n".join([headline(errors), *lines_apart(errors)]))
     if must_train and not session.trained and not session.findings and session.broken is None:
         raise CannotTry(
-            "no optimizer made a step in the watched block, so nothing was looked at; train in it, or say "
+            "no optimizer made a step in the watched block, so nothing was checked; train in it, or use "
             "watch(must_train=False)"
         )
     if session.crashed and raise_errors:

@@ -60,12 +60,12 @@ def of_all_ranks(session: Session) -> Outcomes:
     if not missing and len(here) == ranks:
         session.first.compare_ranks([summaries, *(each["summaries"] for each in others.values())])
     whole = _of_this_rank(session)
-    whole.notes += [f"rank {each} of {ranks} left nothing; it is left out" for each in missing]
+    whole.notes += [f"rank {each} of {ranks} left no results, so it is left out" for each in missing]
     if len(here) < ranks:
         whole.notes.append(
-            f"{ranks - len(here)} of {ranks} ranks run on other machines: what they did is not looked at here, and "
-            "ranks are not compared with each other; start all of them on one machine, for instance with --processes "
-            f"{ranks} on its CPUs"
+            f"{ranks - len(here)} of {ranks} ranks run on other machines: they are not checked here, and ranks are "
+            f"not compared with each other; start all of them on one machine, for example with --processes {ranks} "
+            "on its CPUs"
         )
     for other, each in others.items():
         known = {finding.check for finding in whole.findings}
@@ -102,8 +102,8 @@ def exchange_folder() -> Path:
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise CannotTry(
-            f"{folder}, where the ranks leave what they found, is not a folder of your own that others cannot open; "
-            "remove it, or set TMPDIR to another folder"
+            f"{folder}, where the ranks leave their findings, is not your own private folder; remove it, or set "
+            "TMPDIR to another folder"
         )
     return folder
 

@@ -127,4 +127,4 @@ def run(path: Path) -> dict[str, Any]:
 def skipped(path: Path) -> str | None:
     """What of a notebook is not run, in one sentence."""
     lines = [f"{line} (cell {cell.number})" for cell in cells_of(path) for line in cell.skipped]
-    return f"lines for IPython were not run: {'; '.join(lines)}" if lines else None
+    return f"IPython commands were not run: {'; '.join(lines)}" if lines else None

@@ -177,7 +177,7 @@ def _readable(script: str) -> Path:
     if path.is_dir():
         path = path / "__main__.py"
         if not path.is_file():
-            raise CannotTry(f"{script} is a folder without a __main__.py; name the script in it")
+            raise CannotTry(f"{script} is a folder without a __main__.py; give the path of a script in it")
     if not path.is_file():
         module = Path(*script.split("."))
         meant = module.with_suffix(".py").is_file() or (module / "__main__.py").is_file()

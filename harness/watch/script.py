@@ -199,9 +199,9 @@ def watch_script(
 def _hints(script: str, crashed: str) -> Iterator[str]:
     """How else a script is to be started, as the end of its traceback tells."""
     if launch.world_size() is None and launch.wants_a_launcher(crashed):
-        yield "a launcher is to start it, which sets RANK and others: give --processes 2"
+        yield "it needs a launcher that sets RANK and other variables: use --processes 2"
     if PACKAGELESS in crashed:
-        yield f"a module of a package is started by its name: write -m {_as_module(script)}"
+        yield f"start a module of a package by its name: write -m {_as_module(script)}"
 
 
 def _as_module(script: str) -> str:
@@ -271,12 +271,12 @@ def without_updates(script: str, session: Session) -> str | None:
         )
     if idle is not None:
         return (
-            f"{script} made an optimizer ({idle.optimizer_made_at[0]}), but no backward pass and no step with it, so "
-            "there is nothing to judge; run it with arguments with which it trains"
+            f"{script} made an optimizer ({idle.optimizer_made_at[0]}), but no backward pass and no step with it, "
+            "so there is nothing to judge; run it with arguments that make it train"
         )
     if any(monitor.models for monitor in session.monitors):
         return None
     return (
-        f"{script} made no optimizer step in this process, so there is nothing to judge; if it trains in a process "
-        "of its own, check the script that it starts there"
+        f"{script} made no optimizer step in this process, so there is nothing to judge; if it trains in a separate "
+        "process, check the script that it starts there"
     )

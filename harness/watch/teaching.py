@@ -116,7 +116,7 @@ class _Teaching(OutcomeListener):
                 self._see(forward, taught.tokens, taught.is_target, real)
             elif forward.tensors.get("input_ids") is not None:
                 name = type(forward.model).__name__
-                self.monitor.note(f"which tokens the loss of {name} counts is not known: it was given no labels")
+                self.monitor.note(f"it is unknown which tokens the loss of {name} counts: the model got no labels")
 
     def _real(self, forward: Forward, tokens: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
         """Mask in the shape of ``tokens``: what is no padding. Without a mask, padding is the pad tokens at either end
@@ -229,8 +229,8 @@ def taught_by(
     if not report.rows_seen:
         told = f" ({'; '.join(report.notes)})" if report.notes else ""
         raise CannotTry(
-            f"{script} trained no language model that harness tokens could follow: no model was given labels of "
-            f"tokens, and no watched loss was given a model's logits{told}"
+            f"{script} trained no language model that harness tokens could follow: no model got token labels, and "
+            f"no watched loss got a model's logits{told}"
         )
     return report
 
@@ -252,4 +252,4 @@ def taught(*, rows: int = ROWS) -> Iterator[TaughtReport]:
     session.ends()
     report.notes = [note for monitor in session.monitors for note in monitor.notes]
     if not report.rows_seen:
-        raise CannotTry("no model in the block was given labels of tokens, or gave logits to a loss that is watched")
+        raise CannotTry("no model in the block got token labels, or passed logits to a watched loss")

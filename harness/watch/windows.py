@@ -167,13 +167,13 @@ class Windows:
         apart: int | None = None,
     ) -> None:
         if not 0 < share < 1:
-            raise CannotTry(f"the share of the time that watching may cost is between 0 and 1, as 0.01; found {share}")
+            raise CannotTry(f"the share of time for watching must be between 0 and 1, such as 0.01; found {share}")
         chosen = wanted(None, select, ignore)
         self._first = checks_of(chosen.selected & judging("first", "all"))
         self._later = checks_of(chosen.selected & judging("all"))
         if not self._first:
             raise CannotTry(
-                "none of the selected checks can judge a run in windows; docs/callbacks.md has those that can"
+                "none of the selected checks can judge a run in windows; docs/callbacks.md lists those that can"
             )
         self._tell, self._ignored, self._share, self._apart = tell, chosen.ignored, share, apart
         self.findings: dict[str, Finding] = {}
@@ -243,7 +243,7 @@ class Windows:
         self._session = self._hooks = self._besides = None
 
     def _give_up(self, why: str) -> None:
-        logger.warning("harness watches this run no further: %s", why)
+        logger.warning("harness stops watching this run: %s", why)
         # No hook can be removed in a hook: those that are left do nothing.
         with suppress(Exception):  # what could not be put back stays as it is, and does nothing
             self._open.close()
@@ -311,7 +311,7 @@ class Windows:
         if not checks:
             return
         if anything_compiled():
-            self._give_up("torch.compile is in use, and what is watched would be compiled again")
+            self._give_up("torch.compile is in use, and watching would trigger a new compilation")
             return
         if is_in_use():
             self._since = 0  # harness check, or a watch of the script's own, looks already
@@ -356,7 +356,7 @@ class Windows:
             monitor.let_go()
         if session.broken is None:
             for failed, why in by_reason(session.crashed):
-                logger.warning("harness looks at this run without %s: %s", failed, why)
+                logger.warning("harness watches this run without %s: %s", failed, why)
         self._failed |= set(session.crashed)
         for finding in reported(session.all_findings, self._ignored):
             if finding.check not in self.findings:
@@ -380,7 +380,7 @@ def _no_optimizer() -> None:
 def _unwatchable(model: nn.Module) -> str | None:
     """Why a model cannot be watched on one of several processes."""
     if type(model).__module__.startswith(OF_ENGINES):
-        return f"{type(model).__name__} keeps its weights spread over processes"
+        return f"{type(model).__name__} has weights that are sharded over processes"
     if any(is_distributed(p) for p in model.parameters()):
-        return "its weights are spread over processes (DTensor)"
+        return "its weights are sharded over processes (DTensor)"
     return None

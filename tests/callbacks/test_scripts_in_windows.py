@@ -35,8 +35,8 @@ def found_in(case: Case, which: str, folder: Path, config: pytest.Config) -> dic
     program = "tests.callbacks.scripts_in_windows"
     done = server.run(folder, "found.json", which, case.script, str(server.data), str(CHECKPOINT), program=program)
     assert (folder / "found.json").exists(), done.stderr
-    assert "harness watches this run no further" not in done.stderr
-    assert "harness looks at this run without" not in done.stderr
+    assert "harness stops watching this run" not in done.stderr
+    assert "harness watches this run without" not in done.stderr
     found: dict[str, Any] = json.loads((folder / "found.json").read_text(encoding="utf-8"))
     assert found["crashed"] is None
     assert found["windows"] > 0

@@ -135,8 +135,8 @@ def test_a_tracker_that_fails_is_logged_and_the_others_are_told(
     tell(ERROR)
     assert len(run.alerts) == 1
     said = [each.getMessage() for each in caplog.records[1:]]
-    assert said[0] == "harness could not tell mlflow of gradients::lost: ConnectionError: no server"
-    assert said[1].startswith("harness could not tell trackio of gradients::lost: AttributeError: ")
+    assert said[0] == "harness could not report to mlflow about gradients::lost: ConnectionError: no server"
+    assert said[1].startswith("harness could not report to trackio about gradients::lost: AttributeError: ")
 
 
 def test_wandb_itself(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_empty_folder(tmp_path: Path) -> None:
 
 
 def test_unknown_layout(tmp_path: Path) -> None:
-    refused(write(tmp_path, notes__md="hello"), "has none of the layouts that can be read")
+    refused(write(tmp_path, notes__md="hello"), "has no layout that can be read")
 
 
 @pytest.mark.parametrize("name", ["train.tsv", "dev.tsv", "test.tsv"])
@@ -362,7 +362,7 @@ def rows_of(labels: list[object]) -> str:
             {"train__tsv": tsv("x" * 50_000 + "\t1\t2\ta\tb")},
             r"train\.tsv:2 has the label 'xxx.*\.\.\.; expected 0 or 1",
         ),
-        ({"dev__tsv": None}, r"has a dev\.tsv that is no file, the validation split"),
+        ({"dev__tsv": None}, r"has a dev\.tsv that is not a file, the validation split"),
     ],
 )
 def test_a_message_never_quotes_a_whole_file(glue: Path, files: dict[str, str | bytes | None], message: str) -> None:
@@ -440,6 +440,9 @@ def test_a_text_that_is_none_is_named(tmp_path: Path, text: str | None, wrong: s
 
 
 def test_a_pickle_is_told_without_the_advice_to_execute_it() -> None:
-    with pytest.raises(CannotTry, match="its pickle is damaged or holds more than tensors") as refused, loading("it"):
+    with (
+        pytest.raises(CannotTry, match="its pickle is damaged or contains more than tensors") as refused,
+        loading("it"),
+    ):
         raise pickle.UnpicklingError("Weights only load failed. Re-running with `weights_only` set to `False` ...")
     assert "False" not in str(refused.value)

@@ -129,7 +129,7 @@ def test_long_passes_are_shortened_and_keep_their_length(check: Check) -> None:
     assert "batches 1000" in shortened.stdout
     assert shortened.found["updates"] == 32
     assert shortened.found["shortened"]
-    assert "of shortened passes" in shortened.stderr
+    assert "long epochs were cut" in shortened.stderr
     full = check(TRAINS, "--full", arguments=("4000",))
     assert full.found["updates"] == 2000
     assert not full.found["shortened"]
@@ -177,7 +177,7 @@ def test_a_module_is_to_be_named_as_one(check: Check, tmp_path: Path) -> None:
     (tmp_path / "pkg").mkdir()
     relative = check("from .model import build\n", name="pkg/train.py")
     assert relative.status == 3
-    assert "a module of a package is started by its name: write -m pkg.train\n" in relative.stderr
+    assert "start a module of a package by its name: write -m pkg.train\n" in relative.stderr
     (tmp_path / "found.json").unlink()
     refused(
         check(None, name="pkg.train"), "there is no script pkg.train; for the module of that name write -m pkg.train"
@@ -186,7 +186,7 @@ def test_a_module_is_to_be_named_as_one(check: Check, tmp_path: Path) -> None:
 
 def test_a_script_that_a_launcher_is_to_start(check: Check) -> None:
     crashed = check("import os\nrank = int(os.environ['RANK'])\n")
-    assert "a launcher is to start it, which sets RANK and others: give --processes 2\n" in crashed.stderr
+    assert "it needs a launcher that sets RANK and other variables: use --processes 2\n" in crashed.stderr
 
 
 def test_not_python(check: Check) -> None:
@@ -246,7 +246,7 @@ def test_what_it_continued_from_is_named(with_optimizer: bool, check: Check) -> 
 
 
 def test_a_script_that_trains_in_a_subprocess(check: Check) -> None:
-    refused(check("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'pass'])"), "a process of its own")
+    refused(check("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'pass'])"), "a separate process")
 
 
 def test_a_script_that_trains_in_a_thread(check: Check) -> None:

@@ -323,12 +323,12 @@ def test_the_folder_between_ranks_is_private(tmp_path: Path, monkeypatch: pytest
         again.setenv("TORCHELASTIC_RESTART_COUNT", "1")
         assert exchange_folder() != folder, "what a first attempt left is not the second's"
     folder.chmod(0o777)
-    with pytest.raises(CannotTry, match="is not a folder of your own that others cannot open; remove it"):
+    with pytest.raises(CannotTry, match="is not your own private folder; remove it"):
         exchange_folder()
     folder.rmdir()
     (tmp_path / "theirs").mkdir(mode=0o700)
     folder.symlink_to(tmp_path / "theirs")
-    with pytest.raises(CannotTry, match="is not a folder of your own"):
+    with pytest.raises(CannotTry, match="is not your own private folder"):
         exchange_folder()
 
 
@@ -391,7 +391,7 @@ def test_what_one_rank_left_alone_is_compared_with_nothing(tmp_path: Path, monke
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setattr(exchange, "exchange_folder", lambda: tmp_path)
     monkeypatch.setattr(exchange, "PATIENCE", 0.0)
-    assert exchange.of_all_ranks(session).notes == ["rank 1 of 2 left nothing; it is left out"]
+    assert exchange.of_all_ranks(session).notes == ["rank 1 of 2 left no results, so it is left out"]
     assert compared_ranks == []
 
 
@@ -415,7 +415,7 @@ def test_ranks_of_other_machines_are_not_waited_for(tmp_path: Path, monkeypatch:
     begun = time.monotonic()
     (note,) = of_two_machines(0, monkeypatch).notes
     assert time.monotonic() - begun < 2
-    assert note.startswith("2 of 4 ranks run on other machines: what they did is not looked at here")
+    assert note.startswith("2 of 4 ranks run on other machines: they are not checked here")
     assert list(tmp_path.iterdir()) == []
 
 

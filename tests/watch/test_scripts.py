@@ -74,7 +74,7 @@ def test_a_script_is_one_line() -> None:
 @pytest.mark.parametrize(
     ("arguments", "environment", "message"),
     [
-        ((), {}, "no SCRIPT is given, and no pyproject.toml here or above names any"),
+        ((), {}, "no SCRIPT is given, and no pyproject.toml here or above names one"),
         (("-m",), {}, "name the SCRIPT"),
         ((), {"WORLD_SIZE": "2"}, "name the SCRIPT"),
     ],

@@ -200,7 +200,7 @@ def test_a_row_ends_though_something_is_written_after_its_end(model: Any) -> Non
 
 
 def test_nothing_taught_is_said(model: Any) -> None:
-    with pytest.raises(CannotTry, match="no model in the block was given labels of tokens"), taught():
+    with pytest.raises(CannotTry, match="no model in the block got token labels"), taught():
         torch.optim.SGD(model.parameters(), lr=0.1).step()
 
 

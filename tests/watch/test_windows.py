@@ -436,7 +436,7 @@ def test_where_it_fails_it_says_so_once_and_the_run_goes_on(
     assert not watching.is_watching
     watching.end()
     assert [each.getMessage() for each in caplog.records] == [
-        "harness watches this run no further: the watch itself crashed: OSError: no room"
+        "harness stops watching this run: the watch itself crashed: OSError: no room"
     ]
     caplog.clear()
     monkeypatch.setattr(windows, "instrumented", None)
@@ -462,7 +462,7 @@ def test_a_check_that_fails_itself_is_left_out_and_named_once(
     assert list(watching.findings) == ["gradients::not-cleared"]
     (said,) = [each.getMessage() for each in caplog.records]
     assert said.startswith(
-        "harness looks at this run without loss::not-finite: the check itself crashed: ZeroDivisionError"
+        "harness watches this run without loss::not-finite: the check itself crashed: ZeroDivisionError"
     )
 
 
@@ -504,7 +504,7 @@ def test_models_that_are_spread_over_processes_are_left_alone(caplog: pytest.Log
     watching = watched(loop)
     assert (watching.findings, watching.windows) == ({}, 1)
     assert [each.getMessage() for each in caplog.records] == [
-        "harness watches this run no further: DeepSpeedEngine keeps its weights spread over processes"
+        "harness stops watching this run: DeepSpeedEngine has weights that are sharded over processes"
     ]
 
 
@@ -526,7 +526,7 @@ def test_a_loop_without_an_optimizer_is_left_alone_after_a_while(
     watching.end()
     assert in_use == [True] * 5 + [False] * 3
     assert [each.getMessage() for each in caplog.records] == [
-        "harness watches this run no further: 5 backward passes without a step of an optimizer of torch's"
+        "harness stops watching this run: 5 backward passes without a step of an optimizer of torch's"
     ]
 
 
@@ -556,7 +556,7 @@ def test_it_is_known_whether_anything_was_compiled() -> None:
 
 @pytest.mark.parametrize("share", [0, 1, -0.5])
 def test_what_cannot_be_meant_is_refused(share: float) -> None:
-    with pytest.raises(CannotTry, match=r"between 0 and 1, as 0\.01; found"):
+    with pytest.raises(CannotTry, match=r"between 0 and 1, such as 0\.01; found"):
         Windows(print, share=share)
     with pytest.raises(CannotTry, match="there is no check gradients::cleared; did you mean"):
         Windows(print, select=["gradients::cleared"])
