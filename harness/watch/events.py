@@ -789,6 +789,35 @@ class Seeded(Event):
     where: str | None
 
 
+@dataclass(frozen=True)
+class Option:
+    """What a parser takes from the command line."""
+
+    name: str
+    """Attribute of the namespace."""
+    flag: str
+    where: str | None
+
+
+@dataclass(eq=False)
+class Reading:
+    """What is read of a namespace, so far: no event, but what one has that changes."""
+
+    names: set[str] = field(default_factory=set)
+    whole: bool = False
+    """Whether something was given all of it at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class OptionsParsed(Event):
+    """argparse has filled a namespace."""
+
+    of_run = True
+    options: tuple[Option, ...]
+    where: str | None
+    reading: Reading
+
+
 @dataclass(frozen=True, eq=False)
 class OptimizerMade(Event):
     of_run = True

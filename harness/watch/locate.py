@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
@@ -116,6 +116,13 @@ class Locator:
         """FILE:LINE where the user's files give an argument of that name; None where none does, or several do."""
         return self._only(_lines_with_argument, name)
 
+    def read_names(self, names: Collection[str]) -> set[str]:
+        """Those of some names that a line of the user's files reads, as an attribute or a word in quotes."""
+        files = self.users_files() | ({self._relative(self.script)} if self.script is not None else set())
+        texts = ["".join(linecache.getlines(file)) for file in files if not file.endswith(".ipynb")]
+        texts += ["\n".join(cell) for cell in CELLS.values()]
+        return {name for name in names if any(_reads(text, name) for text in texts)}
+
     def assignment(self, attribute: str) -> str | None:
         """FILE:LINE where the user's files give an attribute of that name another value, other than in a class's own
         ``self``; None where none does, or several do."""
@@ -165,6 +172,17 @@ class Locator:
                 self._not_the_users.add(os.path.realpath(os.path.dirname(module.__file__)) + os.sep)
                 self._not_imported.discard(library)
         return tuple(self._not_the_users)
+
+
+def _reads(text: str, name: str) -> bool:
+    if not re.search(rf"\b{re.escape(name)}\b", text):
+        return False
+    for node in ast.walk(_parsed(text, name)):
+        if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
+            return True
+        if isinstance(node, ast.Constant) and node.value == name:  # getattr(args, "name"), a list of names
+            return True
+    return False
 
 
 def _parsed(text: str, name: str) -> ast.AST:

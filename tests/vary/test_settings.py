@@ -314,8 +314,14 @@ def test_the_table_of_a_script(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "found.json").read_text())
     assert {each["name"]: each["effect"] for each in report["settings"]} == {
-        "lr": "training", "epochs": "training", "seed": "training", "LOG_EVERY": "output", "CLIP": "not in play",
-        "SMOOTHING": "nothing", "warmup": "nothing", "weight_decay": "nothing",
+        "lr": "training",
+        "epochs": "training",
+        "seed": "training",
+        "LOG_EVERY": "output",
+        "CLIP": "not in play",
+        "SMOOTHING": "nothing",
+        "warmup": "nothing",
+        "weight_decay": "nothing",
     }
     told = {each["name"]: each for each in report["settings"]}
     assert (told["lr"]["part"], told["lr"]["update"]) == ("learning rate", 1)

@@ -147,6 +147,10 @@ class Patches:
         computed = getattr(owner, name)
         self._put(owner, name, property(computed.__get__, _wrapped(wrapper, computed.__set__, self.guard)))
 
+    def replace(self, owner: Any, name: str, value: Any) -> None:
+        """Have something else at ``owner.name``: of what is called too often for a guard, and raises nothing."""
+        self._set(owner, name, value)
+
     def same(self, owner: Any, name: str, of: Any) -> None:
         """Have what was put at ``of.name`` at ``owner.name`` too, which is another name of it."""
         self._set(owner, name, getattr(of, name))

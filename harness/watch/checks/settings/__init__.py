@@ -1,0 +1,1 @@
+"""Settings: what the command line and configurations are given reaches the training."""
