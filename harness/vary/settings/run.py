@@ -193,6 +193,8 @@ class _Starts:
         self._warm: Warm | None = None
         self._noise: dict[str, list[int]] = {}
         self._files: list[str] = []
+        """What the script imports of the user's own."""
+        self._libraries: list[str] = []
         self._at_once, self.made, self.seconds = 1, 0, 0.0
         self.sources: dict[str, bytes] = {}
         self._whole: Journal | None = None
@@ -205,14 +207,12 @@ class _Starts:
         """
         first = self._start(self._command, {}, vary={"tells imports": True})
         must_train(first.start, self._command, launched=LAUNCHED, idle=IDLE)
-        about = json.loads((self._home / ABOUT).read_text(encoding="utf-8"))
-        self._files = about["users"]
         self.seconds = first.start.seconds
         self._patience = max(LEAST_PATIENCE, PATIENCE * first.start.seconds)
         tell(f"unchanged: {len(first.journal.updates)} updates, {first.start.seconds:.0f} s")
         environment = dict(self._command.environment)
         self._warm = self._stack.enter_context(
-            warm(self._command.python, about["libraries"], environment, self._given.left_behind)
+            warm(self._command.python, self._libraries, environment, self._given.left_behind)
         )
         one, again = (self._start(self._command, {}) for _ in range(2))
         for each in (one, again):
@@ -347,9 +347,8 @@ class _Starts:
                 start, said = workdir.start_warm(self._warm, number, orders, self._patience)
             folder, differs = Path(orders.folder), None
             if vary is not None:
-                self._home = self._given.root / "about"
-                self._home.mkdir(exist_ok=True)
-                (self._home / ABOUT).write_bytes((folder / ABOUT).read_bytes())
+                about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+                self._files, self._libraries = [workdir.real(each) for each in about["users"]], about["libraries"]
             if (folder / DIFFERS).exists():
                 differs = Differs(**json.loads((folder / DIFFERS).read_text(encoding="utf-8")))
             if kept is None or kept is expected:
