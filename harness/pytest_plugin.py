@@ -499,7 +499,7 @@ def with_options(recipe: Recipe, config: pytest.Config) -> Recipe:
 
 @pytest.fixture(scope="session")
 def harness_recipe(pytestconfig: pytest.Config) -> Recipe:
-    """The recipe that ``--harness-recipe`` names, with ``--harness-data``, ``-checkpoint`` and ``-loop`` put in."""
+    """The recipe named by ``--harness-recipe``, with ``--harness-data``, ``-checkpoint`` and ``-loop`` applied."""
     from harness.errors import CannotTry
 
     try:
@@ -512,7 +512,7 @@ def harness_recipe(pytestconfig: pytest.Config) -> Recipe:
 def harness_run_record(
     request: pytest.FixtureRequest, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory
 ) -> RunRecord:
-    """The record of one run of the recipe: run once a session, also under pytest-xdist.
+    """The record of one run of the recipe, which runs once per session, also under pytest-xdist.
 
     The run goes as far as the selected tests need: to the last stage of their checks, or to the end if a test asks for
     the record itself.
@@ -565,7 +565,8 @@ def _last_stage(items: list[pytest.Item]) -> str | None:
 
 @pytest.fixture
 def harness_baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]:
-    """Call it with a run record, and the test passes if the run is as good as the recorded ones, or fails and says why.
+    """Call it with a run record: the test passes if the run is as good as the recorded ones, else it fails with the
+    reason.
 
     With ``--harness-update`` the run is added to a candidate instead, and the test is skipped; no test changes a
     baseline.
@@ -597,7 +598,7 @@ def harness_baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]
 
 @pytest.fixture
 def documented_check(request: pytest.FixtureRequest, recipe: Recipe) -> Callable[[], None]:
-    """Call it, and the test passes if the check held, is skipped if it says nothing about the recipe, or fails.
+    """Call it: the test passes if the check held, is skipped if the check does not apply to the recipe, or fails.
 
     What ends the run fails in one test; those of the checks that it did not come to are skipped.
     """
@@ -651,7 +652,7 @@ def harness_watch() -> Callable[..., Any]:
 
 @pytest.fixture
 def harness_resume() -> Callable[..., ResumeReport]:
-    """``resume("train.py", ["--epochs", "2"])`` kills the script, starts it again, and fails with what it lost.
+    """``resume("train.py", ["--epochs", "2"])`` kills the script, restarts it, and fails with what it lost.
 
     Further arguments are those of :func:`harness.resume.run.resume_script`; it returns the report.
     """
@@ -675,7 +676,7 @@ def harness_resume() -> Callable[..., ResumeReport]:
 
 @pytest.fixture
 def harness_vary() -> Callable[..., VaryReport]:
-    """``vary("train.py", ["--epochs", "2"])`` changes what must not matter, and fails where something follows it.
+    """``vary("train.py", ["--epochs", "2"])`` changes something irrelevant, and fails if the results change.
 
     Further arguments are those of :func:`harness.vary.run.vary_script`; it returns the report.
     """
@@ -699,8 +700,7 @@ def harness_vary() -> Callable[..., VaryReport]:
 
 @pytest.fixture
 def harness_training(pytestconfig: pytest.Config) -> Callable[[str], None]:
-    """``training("sft")`` runs that script of ``[[tool.harness.training]]``, and fails where its baseline says another
-    thing."""
+    """``training("sft")`` runs that ``[[tool.harness.training]]``, and fails if it differs from its baseline."""
 
     def must_do_the_same(name: str) -> None:
         __tracebackhide__ = True

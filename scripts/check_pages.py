@@ -49,9 +49,9 @@ def index(pages: list[dict[str, Any]]) -> str:
         f"(`resume::`), {len(catalogue.causes())} causes of `harness compare` (`compare::`),",
         f"{len(catalogue.relations())} relations of `harness vary` (`depends::`, `independent::`) and",
         f"{len(catalogue.settings())} faults of settings (`harness vary --settings`, `settings::`). Each has a page",
-        "that says why it is a bug, what to do, and when it is right all the same; `harness explain ID` prints it.",
-        "A fault with the status *new* has not met much code of others, and is reported as a warning whatever its",
-        "severity.",
+        "that says why it is a bug, what to do, and when it is not a bug; `harness explain ID` prints it.",
+        "A fault with the status *new* has not been tried on much code of others, and is reported as a warning,",
+        "whatever its severity.",
     ]
     family = ""
     for page in pages:

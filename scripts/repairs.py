@@ -31,9 +31,9 @@ LIMIT = 900
 HELD_OUT = """\
 Held out: of 24 scripts in the style of tutorials and notebooks, each with a bug, written without a view of the
 repairs, 20 bugs were named (1 by a warning), and 8 got a patch, the right one each; of 12 right scripts none was
-flagged or changed. One bug is of a kind that has no check. What had a general cause was mended afterwards.
+flagged or changed. One bug is of a kind that has no check. Failures with a general cause were fixed afterwards.
 """.splitlines()
-"""What was measured once, before anything was mended on these scripts."""
+"""What was measured once, before anything was fixed on these scripts."""
 
 _outcomes: dict[str, dict[str, Any]] = {}
 """What is found in right scripts, by their text."""

@@ -21,6 +21,9 @@ MOST_FACTS = 8
 WIDTH = 160
 """Characters of a value that are shown."""
 
+ABSENT = "absent"
+"""What is shown of a fact that one side lacks."""
+
 OF_UPDATES = ("loss", "gradient_norm", "gradient_norm_before_clipping")
 """Kinds of numbers of which there is one for each update; of others there is one for each evaluation."""
 
@@ -77,8 +80,8 @@ def _block(verdict: TrainingVerdict, section: str, most: int | None) -> Iterator
         return
     was, now = (text.split("\n") for text in verdict.says.get(section, ("", "")))
     for one, other in zip_longest(*_apart(was, now), fillvalue=""):
-        yield f"  was  {one or 'nothing'}"
-        yield f"  now  {other or 'nothing'}"
+        yield f"  was  {one or ABSENT}"
+        yield f"  now  {other or ABSENT}"
     yield from _most((f"  {line}" for line in fact_lines(verdict.changed.get(section, []), verdict.rows)), most, "  ")
 
 
@@ -119,7 +122,7 @@ def _most(lines: Iterable[str], most: int | None, indent: str) -> Iterator[str]:
 def _parts(changed: Changed) -> str:
     key, place = changed.key.removeprefix(f"{NUMBERS}."), first_update(changed)
     if place is None:
-        return f"{key}: {_amount(changed.was)} -> {_amount(changed.now)}"
+        return f"{key}: {_change(_amount(changed.was), _amount(changed.now))}"
     was, now = changed.was[place - 1], changed.now[place - 1]
     at = f"from {'update' if key.partition('.')[0] in OF_UPDATES else 'value'} {place} on"
     if key == "loss" and place == len(changed.was) == len(changed.now):
@@ -146,10 +149,15 @@ def _values(was: Any, now: Any) -> str:
     if isinstance(was, float) and isinstance(now, float):
         one, other = f"{was:.6g}", f"{now:.6g}"
         return f"{one} -> {other}" if one != other or was == now else f"{was!r} -> {now!r}"
-    return f"{_value(was)} -> {_value(now)}"
+    return _change(_value(was), _value(now))
+
+
+def _change(was: str, now: str) -> str:
+    """Two values as they are shown."""
+    return f"was {was}, now {now}" if ABSENT in (was, now) else f"{was} -> {now}"
 
 
 def _value(value: Any) -> str:
     if value is None:
-        return "nothing"
+        return ABSENT
     return shortened(json.dumps(value, ensure_ascii=False), WIDTH)

@@ -30,6 +30,8 @@ PAUSE = 0.02
 NOT_BEFORE = ("torch.cuda", "torch.utils.tensorboard", "tensorflow", "jax", "ray", "tests")
 """Modules that are left to the script: they touch a GPU, start threads, or are nobody's library."""
 
+GONE = "the process from which scripts are started has ended"
+
 
 @dataclass(frozen=True)
 class Request:
@@ -54,6 +56,8 @@ class Warm:
         self._process = process
         self._ended: dict[int, tuple[threading.Event, list[int]]] = {}
         self._lock = threading.Lock()
+        self._over = False
+        """Whether the template has ended: nobody answers any more."""
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -63,8 +67,10 @@ class Warm:
             ended, statuses = self._ended[number]
             statuses.append(status)
             ended.set()
-        for ended, _ in list(self._ended.values()):
-            ended.set()
+        with self._lock:
+            self._over = True
+            for ended, _ in self._ended.values():
+                ended.set()
 
     def start(self, request: Request, timeout: float | None = None) -> int | None:
         """Start a copy and wait for its end; its exit status, negative for a signal. None where it took too long.
@@ -72,14 +78,17 @@ class Warm:
         Raises:
             CannotTry: the template has ended.
         """
-        ended, statuses = self._ended[request.number] = threading.Event(), []
+        with self._lock:
+            if self._over:
+                raise CannotTry(GONE)
+            ended, statuses = self._ended[request.number] = threading.Event(), []
         self._tell(json.dumps(asdict(request)))
         in_time = ended.wait(timeout)
         if not in_time:
             self._tell(json.dumps({"kill": request.number}))
             ended.wait()
         if not statuses:
-            raise CannotTry("the process from which scripts are started has ended")
+            raise CannotTry(GONE)
         return statuses[0] if in_time else None
 
     def _tell(self, line: str) -> None:

@@ -208,7 +208,7 @@ def test_the_first_number_that_differs_is_named() -> None:
         ({"loss": [0.7, 0.6, float("nan")]}, "loss differs in the last update: 0.5 -> nan"),
         ({"loss": [0.7, 0.6, 0.50000001]}, "loss differs in the last update: 0.5 -> 0.50000001 (+2e-06%)"),
         ({"metric.f1.f1": [0.9]}, "metric.f1.f1 differs from value 1 on: 0.8 -> 0.9 (+12.5%)"),
-        ({"metric.f1.f1": []}, "metric.f1.f1: 0.8 -> nothing"),
+        ({"metric.f1.f1": []}, "metric.f1.f1: was 0.8, now absent"),
     ],
 )
 def test_numbers_are_shown_as_they_were_and_as_they_are(numbers: dict[str, list[float]], line: str) -> None:

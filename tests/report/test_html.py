@@ -267,9 +267,9 @@ def test_a_script_that_was_changed_since_is_said(tmp_path: Path, monkeypatch: py
     Path("train.py").write_text("one\ntwo\nthree\n")
     file = written(Path("check.json"), checked("train.py"))
     os.utime("train.py", (1, 1))
-    assert "was changed after" not in page(file).text
+    assert "has changed since" not in page(file).text
     os.utime(file, (0, 0))
-    assert "was changed after" in page(file).text
+    assert "has changed since" in page(file).text
 
 
 def test_a_resume_shows_where_it_was_killed(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_description_is_a_table_of_what_the_run_did(tmp_path: Path) -> None:
     assert "what 12 updates did, in 2 facts" in found.text
     rows = [[cell.text for cell in row.all("td")] for row in found.all("tr")][1:]
     assert rows == [["data", "train: <60> rows", "tune.py:7"]]
-    assert "Long passes over a DataLoader were shortened" in found.text
+    assert "Long passes over a DataLoader were cut" in found.text
     assert "a note" in found.text
 
 

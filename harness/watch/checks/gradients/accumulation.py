@@ -25,12 +25,12 @@ class SameRowsAccumulated(Check):
 
     ## What to do
     Take the next batch for each backward pass, and make an update after every N of them. With Accelerate,
-    `accumulate()` counts the batches itself: put it into the loop over the DataLoader, without a loop of its own.
+    `accumulate()` counts the batches itself: put it into the loop over the DataLoader, without an extra loop.
 
     ## When it is right
     Ignore this warning if the model draws random numbers that are to be averaged over, as some generative models do.
-    Several losses of the same rows, each with a backward pass in a line of its own, are not reported, nor is a loop
-    over models.
+    Several losses of the same rows, each with a backward pass on its own line, are not reported. Neither is a loop over
+    models.
     """
 
     severity = "warning"
@@ -49,12 +49,13 @@ class SameRowsAccumulated(Check):
 
 
 class MicroBatchesWeighUnlike(Check):
-    """Targets of one micro-batch count more in an update than those of another, because each has a mean of its own.
+    """Targets of one micro-batch count more in an update than those of another, because each micro-batch has its own
+    mean.
 
     ## Why is this a bug?
-    A micro-batch of 200 tokens and one of 1,000 have the same share of the update, so that each token of the first
-    counts five times as much. The training is another than with one large batch of the same rows, and depends on which
-    rows come together.
+    A micro-batch of 200 tokens and one of 1,000 have the same share of the update, so each token of the first counts
+    five times as much. The training differs from that with one large batch of the same rows, and depends on which rows
+    come together.
 
     ## What to do
     Sum the loss over the targets, and divide it by the number of targets in all micro-batches of the update.
@@ -63,9 +64,8 @@ class MicroBatchesWeighUnlike(Check):
     ignored, then divide each sum by that number.
 
     ## When it is right
-    Ignore this warning if each row, or each micro-batch, is meant to count alike. It is given only where one
-    micro-batch has a quarter more targets than another of as many rows, and only of losses of torch that the script
-    calls.
+    Ignore this warning if each row, or each micro-batch, is meant to count equally. It is given only if one micro-batch
+    has a quarter more targets than another with as many rows, and only for torch losses that the script calls.
 
     ## References
     - https://huggingface.co/blog/gradient_accumulation
@@ -104,10 +104,10 @@ class AccumulationUnscaled(Check):
     number of micro-batches.
 
     ## When it is right
-    Losses that are summed over rows or tokens and divided once for the whole window, even by hand after the last
-    backward pass, are not reported. Neither is a window that the end of an epoch cuts short. Several losses of one
-    update, each with a backward pass of its own (real and fake rows, the heads of a model, its tasks; graphs or
-    episodes of different sizes), are not micro-batches: they are meant to be added.
+    Losses that are summed over rows or tokens and divided once for the whole window are not reported, even if you
+    divide by hand after the last backward pass. Neither is a window that the end of an epoch cuts short. Several losses
+    of one update, each with its own backward pass, are not micro-batches: they are meant to be added. Examples are real
+    and fake rows, the heads of a model, its tasks, and graphs or episodes of different sizes.
 
     ## References
     - https://github.com/huggingface/transformers/issues/47688
@@ -198,9 +198,9 @@ class LeftOver(Check):
     Also make a step after the last batch of an epoch: if (i + 1) % n == 0 or i + 1 == len(loader).
 
     ## When it is right
-    Windows that continue across the end of an epoch, because updates are counted over the whole training, have the same
-    size everywhere and are not reported. Neither are windows whose sizes differ within an epoch (the same number of
-    tokens in each).
+    Windows may continue across the end of an epoch, because updates are counted over the whole training. These have the
+    same size everywhere and are not reported. Neither are windows whose sizes differ within an epoch (the same number
+    of tokens in each).
 
     ## References
     - https://github.com/huggingface/accelerate/issues/1847

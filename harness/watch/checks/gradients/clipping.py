@@ -73,7 +73,7 @@ class ClipsNothing(Check):
 
     ## Why is this a bug?
     `parameters = model.parameters()` yields its parameters only once. Counting them, or clipping them in the first
-    update, leaves nothing for the next call, which then clips nothing and says nothing.
+    update, leaves nothing for the next call, which then silently clips nothing.
 
     ## What to do
     Call model.parameters() each time you clip, or keep list(model.parameters()).
@@ -107,8 +107,8 @@ class MisplacedClipping(Check):
     Call clip_grad_norm_ after the backward pass and before optimizer.step().
 
     ## When it is right
-    Several backward passes of one batch with clipping in between are not reported, nor is measuring the norm
-    (`clip_grad_norm_` with an infinite limit) once per window.
+    Several backward passes of one batch with clipping in between are not reported. Neither is measuring the norm once
+    per window (`clip_grad_norm_` with an infinite limit).
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html

@@ -26,10 +26,10 @@ class CutOff(Check):
 
     ## When it is right
     Frozen parameters, and small parts of a model that its loss does not use (a pooler, a second head), are not
-    reported, unless they are a member that none of several blocks of the script's own uses. Larger modules that are
-    never called are a warning: a configuration may leave them out. Not reported are gradients of 0
-    that come from a term of the loss with a weight of 0, or a layer that is kept beside the `nn.TransformerEncoder`
-    that was made of copies of it.
+    reported. They are reported if they belong to several of the script's own blocks, none of which uses them. Larger
+    modules that are never called are a warning: a configuration may leave them out. Gradients of 0 from a loss term
+    with a weight of 0 are not reported. Neither is a layer that was copied to make an `nn.TransformerEncoder` and is
+    kept next to it.
 
     ## References
     - https://github.com/huggingface/transformers/issues/21381

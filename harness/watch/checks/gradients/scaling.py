@@ -9,8 +9,8 @@ class NotScaled(Check):
 
     ## Why is this a bug?
     `scaler.scale(loss)` multiplies the loss, by 65536 at first, and `scaler.step(optimizer)` divides the gradients by
-    the same factor. If the script calls `backward()` on the loss itself, they are only divided: the updates of SGD come
-    to nothing, and those of Adam are lost in its epsilon.
+    the same factor. If the script calls `backward()` on the loss itself, they are only divided: the updates of SGD
+    vanish, and those of Adam are lost in its epsilon.
 
     ## What to do
     Call backward() on what scaler.scale(loss) returns: scaler.scale(loss).backward().

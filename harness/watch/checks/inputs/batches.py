@@ -24,8 +24,9 @@ class Constant(Check):
     integers.
 
     ## When it is right
-    A batch of one row, rows without labels, and rows that all have the same label are not reported, nor are rows that
-    do not come from a DataLoader. A throughput benchmark on made-up rows is the one program that does this on purpose.
+    A batch of one row, rows without labels, and rows that all have the same label are not reported. Neither are rows
+    that do not come from a DataLoader. A throughput benchmark on made-up rows is the one program that does this on
+    purpose.
 
     ## References
     - https://discuss.pytorch.org/t/67853

@@ -38,7 +38,7 @@ class EvaluatedOnAnotherScale(Check):
 
     ## Why is this a bug?
     A model is fitted to inputs as they were in training. If these were scaled (pixels divided by 255, columns
-    standardised) and those of the evaluation were not, or the other way round, its answers are arbitrary, and the score
+    standardised) and the evaluation inputs were not, or the other way round, its answers are arbitrary. The score then
     says nothing about the model. No error is raised, because the shapes are correct.
 
     ## What to do
@@ -84,16 +84,15 @@ class EvaluatedOnUnknownTokens(Check):
     """The evaluation texts are full of a token that training never had, because they are preprocessed differently.
 
     ## Why is this a bug?
-    If the training texts are lower-cased, stripped or split in a way that the evaluation texts are not, words of the
-    evaluation are no longer in the vocabulary, and all of them become the unknown token, whose embedding was never
-    trained.
+    If the training texts are lower-cased, stripped or split and the evaluation texts are not, words of the evaluation
+    are no longer in the vocabulary. All of them become the unknown token, whose embedding was never trained.
 
     ## What to do
     Do all text preprocessing in one function, and use it for training and evaluation.
 
     ## When it is right
     Padding at the ends of rows, and tokens that occurred in training at any time, are not reported. Neither are new
-    words that have ids of their own.
+    words that have their own ids.
     """
 
     since = "0.3.0"

@@ -110,10 +110,10 @@ class EndNotTaught(Check):
     """The end-of-text token (EOS) is left out of the loss, so the model never learns to stop.
 
     ## Why is this a bug?
-    If `pad_token` is `eos_token` and labels are set to -100 wherever the padding's id occurs
-    (`labels[labels == tokenizer.pad_token_id] = -100`, as in DataCollatorForLanguageModeling), the one end-of-text
-    token that closes each text is ignored together with the padding after it. The loss looks fine, and the trained
-    model keeps talking until it is cut off.
+    Suppose `pad_token` is `eos_token`, and labels are set to -100 wherever the padding's id occurs (`labels[labels ==
+    tokenizer.pad_token_id] = -100`, as in DataCollatorForLanguageModeling). Then the one end-of-text token that closes
+    each text is ignored together with the padding after it. The loss looks fine, and the trained model keeps talking
+    until it is cut off.
 
     ## What to do
     Mask padding by the attention mask instead of the token id, labels.masked_fill(attention_mask == 0, -100), or give
@@ -122,7 +122,7 @@ class EndNotTaught(Check):
     ## When it is right
     A model that should not learn where texts end: one that continues a text for as long as it is asked to. The model's
     configuration or the tokenizer says which token ends a text, and the attention mask says which of these tokens
-    belong to it. Texts that do not end in this token are not looked at. Neither are texts in which no other token, or
+    belong to it. Texts that do not end in this token are not checked. Neither are texts in which no other token, or
     only one, is taught.
 
     ## References

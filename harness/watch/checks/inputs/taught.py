@@ -141,8 +141,8 @@ class PaddingInLoss(Check):
     CrossEntropyLoss(ignore_index=PADDING).
 
     ## When it is right
-    Ignore the warning if the model should learn to fill up a row. One padding token at the end of a text, if it is the
-    same as the end token, is not reported, nor is a loss per position that the script masks itself. An
+    Ignore the warning if the model should learn to fill up a row. One padding token at the end of a text is not
+    reported if it is the same as the end token. Neither is a loss per position that the script masks itself. An
     `attention_mask`, a tokenizer, or the `padding_idx` of `torch.nn.Embedding` says what padding is.
 
     ## References

@@ -36,8 +36,8 @@ class GenerationPromptTaught(Check):
     Call `apply_chat_template(messages, add_generation_prompt=False)` for training rows; use True only for prompts.
 
     ## When it is right
-    Rows that are only prompts, with answers sampled during the training (as in GRPO), have no labels and are not looked
-    at.
+    Rows that are only prompts, with answers sampled during the training (as in GRPO), have no labels and are not
+    checked.
 
     ## References
     - https://huggingface.co/docs/transformers/chat_templating#add_generation_prompt
@@ -133,7 +133,7 @@ class StartTwice(Check):
 
     ## When it is right
     When the model was pretrained on two such tokens. The tokenizer or the model's configuration says which token begins
-    a text; rows that are padded with the same token are not looked at.
+    a text; rows that are padded with the same token are not checked.
 
     ## References
     - https://huggingface.co/docs/transformers/chat_templating

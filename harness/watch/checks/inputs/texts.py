@@ -91,8 +91,8 @@ class SentenceMissing(Check):
 
     ## When it is right
     A dataset from which one of the two columns was removed is not reported: a single sentence is intended. Neither are
-    bi-encoders, which get each sentence on its own, rows that do not have a label each, or a dataset without columns
-    that are known to belong together (sentence1 and sentence2, premise and hypothesis, ...).
+    bi-encoders, which get each sentence separately, or rows that do not each have a label. A dataset is not checked
+    without columns that are known to belong together (sentence1 and sentence2, premise and hypothesis, ...).
     """
 
     formerly = ("inputs::both-sentences",)

@@ -94,7 +94,7 @@ class WrongMaskedLabels(Check):
 
     ## When it is right
     Masks over more than 30% of the tokens are not reported: diffusion over tokens predicts all of them. Neither is a
-    model that predicts the next token, and whose tokenizer has a mask token all the same.
+    model that predicts the next token and whose tokenizer nevertheless has a mask token.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/data_collator
@@ -172,7 +172,7 @@ class PositionsCountPadding(Check):
 
     ## When it is right
     Models with relative positions (RoPE, ALiBi) give the same output either way and are not reported: the check tries
-    it on a copy of the model. A model that is used exactly as it was trained, without `generate()`, may stay as it is.
+    it on a copy of the model. A model that is used exactly as it was trained, without `generate()`, may stay unchanged.
 
     ## References
     - https://huggingface.co/docs/transformers/llm_tutorial#padding-side

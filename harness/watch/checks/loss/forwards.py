@@ -11,9 +11,9 @@ class DifferentiatedAgain(Check):
     """A backward pass goes through the forward passes of earlier batches again.
 
     ## Why is this a bug?
-    A loss that adds up over batches and is differentiated for each of them, with `retain_graph=True`, gives the first
-    batch as many gradients as there are batches, and all but the first come after the model has changed. The graphs of
-    all batches stay in memory.
+    Suppose a loss adds up over batches and is differentiated for each of them, with `retain_graph=True`. The first
+    batch then gets as many gradients as there are batches, and all but the first come after the model has changed. The
+    graphs of all batches stay in memory.
 
     ## What to do
     Call `backward()` on each batch's loss alone, without `retain_graph`: gradients add up anyway.

@@ -21,8 +21,8 @@ class OfAnotherBatch(Check):
     Give the loss function the labels that came with the batch, in the same order.
 
     ## When it is right
-    Class weights and labels that are not among those of the latest batches (mixed or made on the fly) are not reported,
-    nor are logits that are reordered, or selected, together with their labels.
+    Class weights, and labels that are not among those of the latest batches (mixed or made on the fly), are not
+    reported. Neither are logits that are reordered or selected together with their labels.
     """
 
     formerly = ("loss::of-the-batch",)

@@ -57,9 +57,9 @@ class FlattenedApart(Check):
     """Logits and labels are flattened in different orders: one batch-first, the other sequence-first.
 
     ## Why is this a bug?
-    `reshape(-1)` reads the numbers in the order in which they lie in memory. Logits of shape (places, rows, classes),
-    which a recurrent network returns without `batch_first`, and labels of shape (rows, places) become lists of the same
-    length in which every label is paired with the logits of another place. The loss falls until the network has learnt
+    `reshape(-1)` reads the numbers in the order in which they lie in memory. A recurrent network without `batch_first`
+    returns logits of shape (places, rows, classes). If labels have shape (rows, places), both become lists of the same
+    length, in which every label is paired with the logits of another place. The loss falls until the network has learnt
     how frequent each label is.
 
     ## What to do
@@ -99,8 +99,8 @@ class Broadcast(Check):
 
     ## Why is this a bug?
     Predictions of shape (16, 1) and targets of shape (16,) are broadcast to (16, 16): all rows share the mean of all
-    targets, and the model learns to predict that mean for everything. torch warns once and goes on; if the script takes
-    the difference by hand, nothing warns.
+    targets, and the model learns to predict that mean for everything. torch warns once and continues; if the script
+    takes the difference by hand, nothing warns.
 
     ## What to do
     Give both the same shape, with squeeze(-1) or unsqueeze(-1).

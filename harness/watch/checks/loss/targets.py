@@ -108,7 +108,7 @@ class BlankTaught(Check):
     number is also that of the padding, count only real symbols in `target_lengths`.
 
     ## When it is right
-    Never. Numbers beyond the target lengths are padding and not looked at.
+    Never. Numbers beyond the target lengths are padding and are not checked.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html
@@ -137,7 +137,7 @@ class TooShortForTargets(Check):
     """`ctc_loss` is told that most rows have fewer places than targets, so nothing is learned from them.
 
     ## Why is this a bug?
-    Each target needs a place of its own, and two equal ones a blank between them. For a row with fewer places no
+    Each target needs its own place, and two equal ones need a blank between them. For a row with fewer places no
     alignment exists: its loss is infinite, and `zero_infinity=True` makes it 0, without a gradient and without a word.
     The mean looks small, and the model learns from the shortest targets alone.
 
@@ -228,9 +228,9 @@ class ClassIgnored(Check):
     """`ignore_index` is the number of a real class, so the loss never teaches that class.
 
     ## Why is this a bug?
-    `ignore_index` leaves every target with that number out of the loss. If the padding of the labels has the number of
-    a class (0 as both the padding and the tag of most tokens, say), that class is never taught, and the model never
-    predicts it.
+    `ignore_index` leaves every target with that number out of the loss. Suppose the padding of the labels has the
+    number of a class, such as 0 for both the padding and the tag of most tokens. Then that class is never taught, and
+    the model never predicts it.
 
     ## What to do
     Pad labels with -100, which is not a class, and leave `ignore_index` at its default.
@@ -258,7 +258,7 @@ class ClassIgnored(Check):
 
 
 class TargetsTruncated(Check):
-    """The targets of a regression are integers and all the same, so there is nothing to learn.
+    """The targets of a regression are integers and all equal, so there is nothing to learn.
 
     ## Why is this a bug?
     A cast to an integer cuts off everything after the decimal point: targets between 0 and 1 all become 0. The loss

@@ -100,9 +100,9 @@ class TermOfUntrainedParameters(Check):
     """A term of the loss reaches only parameters that no optimizer holds, so it trains nothing.
 
     ## Why is this a bug?
-    A penalty on the weights of a copy, of the model before it was wrapped, or of a model that was made again has
-    gradients, but they end up in tensors that no optimizer steps. The penalty is logged and does nothing for the model
-    in training.
+    A penalty may be computed from the weights of a copy, of the model before it was wrapped, or of a model that was
+    made again. It has gradients, but they end up in tensors that no optimizer updates. The penalty is logged and does
+    nothing for the model in training.
 
     ## What to do
     Compute the term from the model that the optimizer was given.
@@ -132,9 +132,9 @@ class TermWithoutGradient(Check):
 
     ## Why is this a bug?
     The derivative of a sum is the sum of the derivatives, and that of a tensor without a graph is 0. A penalty or an
-    auxiliary loss that was computed under `no_grad()`, from detached tensors, from frozen weights, or from
-    `autograd.grad` without `create_graph=True`, is logged, moves the loss curve, and leaves every weight as it would be
-    without it.
+    auxiliary loss has no effect if it is computed under `no_grad()`, from detached tensors, from frozen weights, or
+    from `autograd.grad` without `create_graph=True`. It is logged and moves the loss curve, but every weight is what it
+    would be without it.
 
     ## What to do
     Compute the term without `no_grad()`, `detach()`, `.data`, `.item()` or numpy on the way; for a penalty on

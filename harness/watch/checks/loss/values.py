@@ -33,8 +33,8 @@ class Constant(Check):
     `binary_cross_entropy_with_logits`.
 
     ## When it is right
-    Label smoothing below 0.9 is not reported. Neither is a loss that stays the same before the first update or because
-    a loader has a single batch, or a loss with a margin, such as a triplet loss, that is 0.
+    Label smoothing below 0.9 is not reported. Neither is a loss that stays the same before the first update, or because
+    a loader has a single batch. Neither is a loss with a margin that is 0, such as a triplet loss.
 
     ## References
     - https://github.com/huggingface/transformers/issues/45479
@@ -74,7 +74,7 @@ class NotFinite(Check):
 
     ## Why is this a bug?
     Its gradients are NaN too, and one optimizer step writes NaN into every parameter that they reach. From then on the
-    model predicts nothing, while the loop goes on without an error.
+    model predicts nothing, while the loop continues without an error.
 
     ## What to do
     Check the labels (are all ignored?), the learning rate, divisions by 0 and logarithms of 0;

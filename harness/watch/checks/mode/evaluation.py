@@ -16,13 +16,13 @@ class EvaluationInTrainMode(Check):
     Call model.eval() before the evaluation, and model.train() after it.
 
     ## When it is right
-    A look at a single batch is not reported. Neither are several forward passes for each batch or several passes
-    between two updates (Monte Carlo dropout), a pass over rows that are trained on, or a model without dropout and
-    batch normalisation. A pass that only refreshes the statistics of batch normalisation, and scores nothing, is right
-    if `update_bn` makes it, or if the model is called in eval mode next. Without a DataLoader, only rows that are never
-    trained on are reported: a tensor that is scored more than once between updates, or after the last one, or a line
-    that scores rows after three updates or more. A teacher's predictions, a generator's pictures, rewards and choices
-    of rows to train on are not.
+    A look at a single batch is not reported. Neither are several forward passes for each batch, or several passes
+    between two updates (Monte Carlo dropout). A pass over training rows, or a model without dropout and batch
+    normalisation, is not reported either. A pass that only refreshes the statistics of batch normalisation, and scores
+    nothing, is right if `update_bn` makes it, or if the model is called in eval mode next. Without a DataLoader, only
+    rows that are never trained on are reported: a tensor that is scored more than once between updates, or after the
+    last one, or a line that scores rows after three updates or more. A teacher's predictions, a generator's pictures,
+    rewards and choices of rows to train on are not.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval

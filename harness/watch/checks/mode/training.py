@@ -17,7 +17,7 @@ class FrozenNormDrifts(Check):
     """Frozen batch normalisation layers are in train mode, so their running statistics still change.
 
     ## Why is this a bug?
-    `requires_grad_(False)` keeps weights as they are, but not the running mean and variance, which are not parameters:
+    `requires_grad_(False)` keeps weights unchanged, but not the running mean and variance, which are not parameters:
     every batch in train mode updates them. A frozen backbone is then not the same at the end as at the beginning, and
     its features in evaluation are not those that the head was trained on.
 
@@ -25,9 +25,9 @@ class FrozenNormDrifts(Check):
     Call `backbone.eval()` after every `model.train()`.
 
     ## When it is right
-    Batch normalisations of a network that is frozen only while another one makes its step are not reported, nor are
-    those of a copy that follows the trained network (a momentum encoder), nor those in eval mode. Ignore this warning
-    if the statistics should adapt to another domain.
+    Batch normalisations of a network that is frozen only while another one makes its step are not reported. Neither are
+    those of a copy that follows the trained network (a momentum encoder), or those in eval mode. Ignore this warning if
+    the statistics should adapt to another domain.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html
@@ -58,8 +58,8 @@ class TeacherInTrainMode(Check):
     Call `teacher.eval()` after every `train()` that reaches it; if the teacher is a submodule, override `train()`.
 
     ## When it is right
-    A teacher with the student's own architecture, such as the average in mean teacher or BYOL, may be in train mode on
-    purpose and is not reported. Neither is a network that an optimizer trains, one with a different kind of output from
+    A teacher with the student's own architecture, such as the average in mean teacher or BYOL, is not reported: it may
+    be in train mode on purpose. Neither is a network that an optimizer trains, one with a different kind of output from
     the trained model's, or one without dropout and batch normalisation.
     """
 

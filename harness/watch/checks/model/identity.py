@@ -15,8 +15,8 @@ class EvaluatedUntrained(Check):
     """The model evaluated after training does not have the trained weights.
 
     ## Why is this a bug?
-    An evaluation of the checkpoint that the training began with, or of a new model into which nothing was loaded, says
-    nothing about the training; the reported numbers are those of another model.
+    If you evaluate the checkpoint that the training began with, or a new model into which nothing was loaded, the
+    result says nothing about the training. The reported numbers are those of another model.
 
     ## What to do
     Evaluate the model that was trained, or load the weights saved after training into the model that you evaluate.
@@ -138,7 +138,7 @@ class ReferenceIsAnother(Check):
 
     ## When it is right
     When another model is the reference on purpose. A model with an adapter is compared with itself without the adapter,
-    and is not looked at.
+    and is not checked.
 
     ## References
     - https://huggingface.co/docs/trl/dpo_trainer
@@ -174,7 +174,7 @@ class ReferenceIsThePolicy(Check):
     ## When it is right
     A two-class loss that is ln 2 in the first updates, or that moves at all, is not reported. Nothing is reported
     unless each update has a forward pass without gradients. A model with adapters is compared with itself without them,
-    and is not looked at.
+    and is not checked.
 
     ## References
     - https://huggingface.co/docs/trl/dpo_trainer

@@ -63,7 +63,7 @@ class NondeterministicEval(Check):
     ## When it is right
     Models that draw random numbers for something other than dropout in eval mode (a variational autoencoder, noise, a
     sampled choice) are not reported. Neither is dropout that is kept on by putting its modules into train mode (Monte
-    Carlo dropout), or a model that is called with the same rows three or more times before anything else happens.
+    Carlo dropout). A model that is called with the same rows three or more times in a row is not reported either.
 
     ## References
     - https://github.com/pytorch/pytorch/issues/124464

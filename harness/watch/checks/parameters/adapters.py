@@ -14,9 +14,9 @@ class AdapterFrozen(Check):
     """The adapter in the optimizer is frozen during the whole training.
 
     ## Why is this a bug?
-    `PeftModel.from_pretrained` freezes what it loads, for use and not for training. An optimizer accepts frozen tensors
-    without a word and leaves them as they are: the adapter is saved as it was loaded, and only what is around it, such
-    as a new head, is trained.
+    `PeftModel.from_pretrained` freezes what it loads, for use and not for training. An optimizer silently accepts
+    frozen tensors and leaves them unchanged: the adapter is saved as it was loaded, and only other parts, such as a new
+    head, are trained.
 
     ## What to do
     Load the adapter with `PeftModel.from_pretrained(..., is_trainable=True)`.
@@ -50,16 +50,16 @@ class AdapterMissesWeights(Check):
     ## Why is this a bug?
     Models with experts hold the weights of all experts of a layer in one parameter with three dimensions, which is no
     module. `target_modules=["down_proj"]` then adapts the shared experts or the dense layers alone, and most of the
-    model stays frozen; where PEFT takes the names for those of fused weights, it adapts the experts alone, and the
-    dense layers of the same names stay as they are. It is silent about either.
+    model stays frozen; if PEFT takes the names for those of fused weights, it adapts only the experts, and the dense
+    layers with the same names stay unchanged. In both cases it is silent.
 
     ## What to do
     Name fused weights in `target_parameters` and modules in `target_modules`, each with the name of the module around
     it (`"mlp.experts.down_proj"`, `"shared_expert.down_proj"`), and print the names of all parameters with gradients.
 
     ## When it is right
-    Adapting only some of them on purpose. Names with a dot, patterns, `layers_to_transform` and `exclude_modules` say
-    where, and are not looked at.
+    Adapting only some of them on purpose. Names with a dot, patterns, `layers_to_transform` and `exclude_modules` state
+    where, and are not checked.
 
     ## References
     - https://huggingface.co/docs/peft/developer_guides/lora
@@ -126,7 +126,7 @@ class AdapterTargetsAbsent(Check):
     Print `model.named_modules()` and use the names that exist, or set `target_modules="all-linear"`.
 
     ## When it is right
-    One list for several architectures, on purpose. Patterns (a string) and `all-linear` are not looked at.
+    One list for several architectures, on purpose. Patterns (a string) and `all-linear` are not checked.
 
     ## References
     - https://huggingface.co/docs/peft/developer_guides/lora
@@ -159,8 +159,8 @@ class AdapterUntrained(Check):
 
     ## When it is right
     An adapter whose output is not zero, because it was trained before, is not reported. Neither is one that is called
-    alongside the trained one, as a reference is, one that is trained later in the script, or one that was made before
-    the trained one, such as the first of `get_peft_model`.
+    alongside the trained one, as a reference is, or one that is trained later in the script. One that was made before
+    the trained one, such as the first of `get_peft_model`, is not reported either.
 
     ## References
     - https://huggingface.co/docs/peft/package_reference/peft_model#peft.PeftModel.add_adapter

@@ -58,7 +58,7 @@ class CopyFollowsTooFast(Check):
     Swap the two weights: `target.lerp_(online, tau)` with a small tau.
 
     ## When it is right
-    A copy that is set to the whole network, at whatever interval, is not reported, nor is an average whose weights
+    A copy that is set to the whole network, at any interval, is not reported. Neither is an average whose weights
     change, such as one that begins with large steps.
 
     ## References
@@ -123,8 +123,8 @@ class CopyWithoutBuffers(Check):
     `AveragedModel` with `use_buffers=True`, or call `update_bn` before you use the copy.
 
     ## When it is right
-    A copy in train mode computes statistics of its own and is not reported. Neither is one whose statistics are
-    refreshed before it is called in eval mode.
+    A copy in train mode computes its own statistics and is not reported. Neither is one whose statistics are refreshed
+    before it is called in eval mode.
 
     ## References
     - https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema

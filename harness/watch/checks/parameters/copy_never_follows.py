@@ -19,8 +19,8 @@ class CopyNeverFollows(Check):
     """A copy of the network never changes, although a line of the script should update it.
 
     ## Why is this a bug?
-    `target = tau * online + (1 - tau) * target` in a loop over parameters binds the name to another tensor,
-    `target.mul(0.99)` returns a new one that nobody keeps, and `target.state_dict().update(...)` changes a dictionary
+    `target = tau * online + (1 - tau) * target` in a loop over parameters binds the name to another tensor.
+    `target.mul(0.99)` returns a new tensor that nobody keeps. `target.state_dict().update(...)` changes a dictionary
     that exists only for that call. A loop over the target's own parameters twice mixes it with itself. The target stays
     as it was initialised, and the network learns noise from it.
 

@@ -12,8 +12,8 @@ class NewHeadFrozen(Check):
 
     ## Why is this a bug?
     `from_pretrained` initialises what the checkpoint lacks at random and says so in a warning. A head has to be
-    trained. One that is frozen with the rest, or that an adapter does not name, makes the rest learn around random
-    numbers, and if only the adapter is saved, the head is not saved with it: whoever loads it gets a different head.
+    trained. If it is frozen with the rest, or an adapter does not name it, the rest learns around random numbers. If
+    only the adapter is saved, the head is not saved with it: whoever loads it gets a different head.
 
     ## What to do
     Don't freeze the head. With PEFT, name it in `modules_to_save`, or set `task_type`, which does that for you.

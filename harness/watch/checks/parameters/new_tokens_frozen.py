@@ -12,7 +12,7 @@ class NewTokensFrozen(Check):
 
     ## Why is this a bug?
     `resize_token_embeddings` gives new tokens random rows, or the mean of the others. Adapters freeze the embeddings
-    and the head: unless they are named, the rows stay as they are, and the model reads noise in place of the new tokens
+    and the head: unless you name them, the rows stay unchanged. The model then reads noise in place of the new tokens,
     and cannot learn to predict them.
 
     ## What to do

@@ -56,8 +56,8 @@ class ModifiedOutsideOptimizer(Check):
 
     ## When it is right
     Ignore this warning for a constraint on the weights that is intended, such as normalising them. Weights that are
-    clipped between two bounds (a Wasserstein GAN's critic), or moved for a second backward pass and moved back before
-    the update (adversarial training, SAM), and states that are loaded, are not reported.
+    clipped between two bounds (a Wasserstein GAN's critic) are not reported. Neither are weights that are moved for a
+    second backward pass and moved back before the update (adversarial training, SAM), or states that are loaded.
     """
 
     formerly = ("effect::only-the-optimizer-writes",)
@@ -85,9 +85,9 @@ class Reset(Check):
 
     ## When it is right
     Loading a state with load_state_dict is not reported: that is how a script goes back to the start before another
-    trial. Neither is an average of the weights that is kept separately from the model, a step that goes back by itself,
-    as steps by the sign of the gradient do (Lion, signSGD), or one at the beginning that is taken back until the loss
-    gets smaller.
+    trial. Neither is an average of the weights that is kept separately from the model. Steps by the sign of the
+    gradient (Lion, signSGD) may return to earlier values by themselves and are not reported. Neither is a step at the
+    beginning that is undone until the loss gets smaller.
     """
 
     formerly = ("effect::updates-are-kept",)

@@ -16,10 +16,10 @@ class GradientScaled(Check):
     """With several processes, the gradient is a multiple or a fraction of what one process would compute.
 
     ## Why is this a bug?
-    DistributedDataParallel, Accelerate and Trainer average the gradients of the ranks. Whoever also divides the loss by
-    the number of processes trains with a fraction of it, and whoever adds the gradients up by hand and does not divide
-    trains with a multiple. The learning rate means something else with each number of processes; with Adam it shows
-    only in clipping, in weight decay and in the norms that are logged.
+    DistributedDataParallel, Accelerate and Trainer average the gradients of the ranks. If you also divide the loss by
+    the number of processes, you train with a fraction of the gradient. If you add the gradients up by hand and do not
+    divide, you train with a multiple. The learning rate means something else with each number of processes; with Adam
+    it shows only in clipping, in weight decay and in the norms that are logged.
 
     ## What to do
     Average only once. With DistributedDataParallel, don't divide the loss; by hand, use `ReduceOp.AVG`, or sum and
@@ -27,8 +27,8 @@ class GradientScaled(Check):
     number of processes.
 
     ## When it is right
-    A loss that is added up over the rows and divided by the number of all rows (or tokens) of all ranks is not
-    reported, nor one with a weight. What each rank differentiates is compared with what its optimizer gets, in at least
+    A loss that is added up over the rows and divided by the number of rows (or tokens) of all ranks is not reported.
+    Neither is a loss with a weight. What each rank differentiates is compared with what its optimizer gets, in at least
     two updates.
 
     ## References
@@ -69,7 +69,7 @@ class ClippedBeforeAveraging(Check):
 
     ## Why is this a bug?
     The limit is meant for the gradient of the whole batch. A rank's own gradient is noisier and has a larger norm, so
-    that it is clipped more often, and ranks that are clipped weigh less in the average than those that are not.
+    it is clipped more often. Ranks that are clipped weigh less in the average than those that are not.
 
     ## What to do
     Average the gradients first, then clip, then step.
@@ -107,8 +107,8 @@ class TokensWeighUnlike(Check):
     because the gradients are averaged. Trainer does this with `average_tokens_across_devices`.
 
     ## When it is right
-    Whoever wants each rank, or each sequence, to count alike can ignore it. It is reported only if the weights of
-    tokens differ by a quarter or more, and the gradients by a twentieth.
+    Ignore it if you want each rank, or each sequence, to count equally. It is reported only if the weights of tokens
+    differ by a quarter or more, and the gradients by a twentieth.
 
     ## References
     - https://huggingface.co/blog/gradient_accumulation

@@ -12,8 +12,8 @@ class FewerThanAsked(Check):
     """Only one process trains, although you asked for several.
 
     ## Why is this a bug?
-    `accelerate launch --cpu --num_processes 2` starts one process without a word. The script runs as it would by
-    itself: with half of the intended batch, twice as many updates, and twice the time.
+    `accelerate launch --cpu --num_processes 2` silently starts one process. The script runs as it would by itself: with
+    half of the intended batch, twice as many updates, and twice the time.
 
     ## What to do
     Start the script on CPUs with ACCELERATE_USE_CPU=true torchrun --nproc-per-node N, and on GPUs with accelerate
@@ -42,8 +42,8 @@ class RowsDividedTwice(Check):
     Split the rows only once: give accelerator.prepare or the DistributedSampler the whole dataset on each rank.
 
     ## When it is right
-    Ranks with datasets of their own, each of which is used in full, are not reported, nor are datasets whose rows
-    cannot be read without calling the script's own code.
+    Ranks that each have their own dataset and use it in full are not reported. Neither are datasets whose rows cannot
+    be read without calling the script's own code.
 
     ## References
     - https://github.com/huggingface/accelerate/issues/4201
@@ -95,7 +95,7 @@ class WeightsDiffer(Check):
     """Processes that train one model have different weights after an update.
 
     ## Why is this a bug?
-    Each process then trains a model of its own, on its part of the rows; only the first one's is saved in the end, and
+    Each process then trains its own model, on its part of the rows. Only the first one's model is saved in the end, and
     the other processes have worked for nothing. The printed losses look as they always do.
 
     ## What to do

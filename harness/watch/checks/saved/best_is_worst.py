@@ -24,8 +24,8 @@ class BestIsWorst(Check):
 
     ## Why is this a bug?
     A loss is better when it is smaller, accuracy and F1 when they are larger. With the comparison the wrong way round,
-    the script keeps the state of the worst epoch, restores it at the end and saves it, and early stopping waits for
-    things to get worse. The numbers that are printed in between are correct.
+    the script keeps the state of the worst epoch, restores it at the end and saves it. Early stopping waits for things
+    to get worse. The numbers that are printed in between are correct.
 
     ## What to do
     Reverse the comparison: a lower loss is better, and a higher accuracy or F1.
@@ -35,8 +35,8 @@ class BestIsWorst(Check):
 
     ## When it is right
     Keeping every state, one in every few epochs, or the best by any number that the script prints or logs is not
-    reported. Only a loop that keeps the state exactly after those evaluations whose accuracy (F1, R²) was the lowest so
-    far, or whose loss (error, perplexity) was the highest so far, is reported.
+    reported. A loop is reported only if it keeps the state exactly after the evaluations whose accuracy (F1, R²) was
+    the lowest so far, or whose loss (error, perplexity) was the highest so far.
 
     ## References
     - https://github.com/huggingface/transformers/issues/31142

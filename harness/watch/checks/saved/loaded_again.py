@@ -82,11 +82,11 @@ class ResumedIncompletely(Check):
 
     ## When it is right
     Loading only weights, to begin another training from them, is not reported: a resumed optimizer or scheduler shows
-    that the others should have been resumed too. So does a file with the optimizer's state that the script goes on to
-    write, which is a warning: a stage of its own may begin with the weights of the one before. `from_pretrained` also
-    resumes a model if the checkpoint has all of its weights. A new schedule for an optimizer that goes on is a mistake
-    only if it was made for more updates than are trained with it: one that ends with the training is a stage of its
-    own.
+    that the others should have been resumed too. So does a file with the optimizer's state that the script later
+    writes. This is a warning, because a separate stage may begin with the weights of the previous one.
+    `from_pretrained` also resumes a model if the checkpoint has all of its weights. A new schedule for an optimizer
+    that continues is a mistake only if it was made for more updates than are trained with it: one that ends with the
+    training is a separate stage.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html

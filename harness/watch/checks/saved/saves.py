@@ -57,7 +57,7 @@ class BeforeTraining(Check):
     Save the model after training.
 
     ## When it is right
-    Saving the first weights as well as the trained ones is not reported, nor are data and statistics that are saved
+    Saving the first weights as well as the trained ones is not reported. Neither are data and statistics that are saved
     before the training, or a state that is saved to be loaded again.
     """
 
@@ -111,9 +111,9 @@ class LastUpdateMissing(Check):
     """The last save of the model comes before its last update.
 
     ## Why is this a bug?
-    Where gradients are accumulated, an epoch may leave a few backward passes over, which an update of their own uses. A
-    save at the epoch's last batch comes before it: the file has all updates but that one. The same goes for a save
-    between `loss.backward()` and `optimizer.step()`.
+    With accumulated gradients, an epoch may leave a few backward passes over, which get an extra update. A save at the
+    epoch's last batch comes before it: the file has all updates but that one. The same goes for a save between
+    `loss.backward()` and `optimizer.step()`.
 
     ## What to do
     Save the model after its last optimizer.step().

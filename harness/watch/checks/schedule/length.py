@@ -149,9 +149,9 @@ class WrongLength(Check):
     ## When it is right
     Warm restarts and other schedules without an end are not compared with the number of updates. A schedule may be over
     before the training if the rate stays at a floor from then on, such as a tenth of its peak. A run that is
-    interrupted or resumes an earlier one may stop before its schedule does, unless every epoch is left after the same
-    part of the batches that the schedule was made for. A run that a number of updates ends in the middle of an epoch is
-    not measured in whole epochs. If an evaluation may have ended the training early, this is the warning
+    interrupted, or resumes an earlier one, may stop before its schedule does. It is reported if every epoch is left
+    after the same part of the batches that the schedule was made for. A run that a number of updates ends in the middle
+    of an epoch is not measured in whole epochs. If an evaluation may have ended the training early, this is the warning
     `schedule::may-be-too-long`.
     """
 

@@ -77,19 +77,20 @@ def _below(lowest: float) -> str:
 
 
 class LrZero(Check):
-    """The learning rate is 0, or below, while the training goes on.
+    """The learning rate is 0 or negative while the training continues.
 
     ## Why is this a bug?
-    An update at a learning rate of 0 leaves the weights as they are: the batches are computed for nothing. One at a
+    An update at a learning rate of 0 leaves the weights unchanged: the batches are computed for nothing. One at a
     negative rate raises the loss. It happens when the rate is computed by integer division (from the second epoch on
-    `(epochs - epoch) // epochs` is 0), or when a schedule has come to its end or goes on behind it.
+    `(epochs - epoch) // epochs` is 0). It also happens when a schedule has ended, or continues after its end.
 
     ## What to do
     Check the optimizer's lr, the warmup, and the factor that the scheduler multiplies the rate by.
 
     ## When it is right
-    A warmup from 0, a schedule that ends at 0 with the training (or a few updates before it, one for each epoch), an
-    optimizer with a learning rate of 0 in only some of its groups, and warm restarts are not reported.
+    A warmup from 0 is not reported, and neither is a schedule that ends at 0 with the training (or a few updates before
+    it, one for each epoch). An optimizer with a learning rate of 0 in only some of its groups, and warm restarts, are
+    not reported either.
     """
 
     formerly = ("schedule::lr-above-zero",)
@@ -109,8 +110,8 @@ class PlateauWrongMode(Check):
 
     ## Why is this a bug?
     `ReduceLROnPlateau` lowers the learning rate when its metric has not decreased for some epochs. That is right for a
-    loss. An accuracy rises while the model learns, so in the default mode each epoch that improves counts as a bad one,
-    and the learning rate falls in the middle of the training until it changes nothing.
+    loss. An accuracy rises while the model learns, so in the default mode each epoch that improves counts as a bad one.
+    The learning rate falls in the middle of the training until it changes nothing.
 
     ## What to do
     Set the direction in which the metric improves: mode="max" for an accuracy, mode="min" for a loss.

@@ -32,10 +32,10 @@ class DrivesAnotherOptimizer(Check):
     Create the scheduler with the optimizer that you step, after that optimizer is final.
 
     ## When it is right
-    Several optimizers with a scheduler for some of them are not reported, as long as every scheduler that is stepped
-    has an optimizer that makes updates, and no two schedulers with the same settings share one optimizer while another
-    has none. Different schedulers on one optimizer are chained. An optimizer that wraps the one that makes updates, and
-    shares its groups, counts as that one.
+    Several optimizers with a scheduler for only some of them are not reported, as long as two conditions hold. Every
+    scheduler that is stepped has an optimizer that makes updates. No two schedulers with the same settings share one
+    optimizer while another optimizer has none. Different schedulers on one optimizer are chained. An optimizer that
+    wraps the one that makes updates, and shares its groups, counts as that one.
     """
 
     formerly = ("schedule::drives-the-optimizer",)
@@ -172,7 +172,7 @@ class SteppedInWrongUnit(Check):
     ## Why is this a bug?
     A scheduler counts its steps and knows nothing of batches or epochs. If it is made for updates and stepped once an
     epoch, it hardly begins. If it is made for epochs and stepped at every update, or made for updates and stepped at
-    every micro-batch, its learning rate is at its end when most of the training is still to come.
+    every micro-batch, it ends too early. Its last learning rate is reached while most of the training is still to come.
 
     ## What to do
     Make the schedule for epochs * ceil(batches per epoch / accumulated batches) steps, and step it once per update.

@@ -17,10 +17,10 @@ class Ascends(Check):
     Remove the minus sign in front of the loss.
 
     ## When it is right
-    A negative objective, such as minus a reward, is not reported unless it is the negative of a loss function's value
-    or of the batch's cross-entropy. Neither is one that an optimizer with `maximize=True` climbs. If other updates do
-    go down, those that climb may belong to an adversary, to a Lagrange multiplier or to rows that should be unlearned;
-    an optimizer that searches for a model's input, such as an adversarial image, may climb as well.
+    A negative objective, such as minus a reward, is reported only if it is the negative of a loss function's value or
+    of the batch's cross-entropy. An objective that an optimizer with `maximize=True` climbs is not reported. If other
+    updates do go down, those that climb may belong to an adversary, to a Lagrange multiplier or to rows that should be
+    unlearned; an optimizer that searches for a model's input, such as an adversarial image, may climb as well.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
@@ -50,12 +50,12 @@ class NotAsDefined(Check):
     Check what replaces or wraps optimizer.step(), and what changes gradients or state inside it.
 
     ## When it is right
-    The check looks at torch's AdamW, Adam and SGD. A class that derives from the first two and has a step of its own
-    may change the gradients or have another formula: it is reported only if its updates are those of AdamW or Adam with
-    moments that are not corrected, or with the decay in the gradient. What a script without an optimizer of torch does
-    itself is reported where it is Adam's but for the correction of its moments; without any correction only where the
-    class is called after Adam. Other optimizers are not reported, whatever their formula is. Neither are steps that
-    call a closure, or values that change from update to update.
+    The check looks at torch's AdamW, Adam and SGD. A class that derives from the first two and has its own step may
+    change the gradients or have another formula. It is reported only if its updates are those of AdamW or Adam with
+    moments that are not corrected, or with the decay in the gradient. A script without a torch optimizer is reported if
+    its updates are Adam's except for the correction of the moments; without any correction, only if the class is named
+    after Adam. Other optimizers are not reported, whatever their formula is. Neither are steps that call a closure, or
+    values that change from update to update.
 
     ## References
     - https://arxiv.org/abs/1711.05101
@@ -98,7 +98,7 @@ class RoundedAway(Check):
 
     ## Why is this a bug?
     A bfloat16 number has 8 significant bits: what is added to it is lost if it is smaller than about a 512th of it. At
-    fine-tuning learning rates, most changes are that small. Those elements stay as they are, however long the training.
+    fine-tuning learning rates, most changes are that small. Those elements never change, however long the training.
 
     ## What to do
     Keep the weights in float32 (dtype=torch.float32) and use autocast for the computation.
@@ -107,7 +107,7 @@ class RoundedAway(Check):
 
     ## When it is right
     Low precision weights whose updates mostly arrive, because the learning rate is large, are not reported. Optimizers
-    other than torch's AdamW, Adam and SGD, such as those with stochastic rounding, are not looked at.
+    other than torch's AdamW, Adam and SGD, such as those with stochastic rounding, are not checked.
 
     ## References
     - https://github.com/huggingface/transformers/issues/42883

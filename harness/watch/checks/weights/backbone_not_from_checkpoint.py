@@ -27,7 +27,7 @@ class BackboneNotFromCheckpoint(Check):
     Compare the names in the checkpoint with those of the model: look for a prefix, another class or another version.
 
     ## When it is right
-    A new head, a new pooler and tied weights are not reported, nor are parts that each layer has in addition to the
+    A new head, a new pooler and tied weights are not reported. Neither are parts that each layer has in addition to the
     checkpoint's (cross-attention, adapters). For weights that are new on purpose, such as a layer that is added and
     then trained for long, use an `--ignore`.
 

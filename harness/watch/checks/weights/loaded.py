@@ -30,10 +30,10 @@ class AlreadyTrained(Check):
     """A second Trainer continues with a model that another Trainer has already trained on the same rows.
 
     ## Why is this a bug?
-    A Trainer takes the model as it is. One that another Trainer has trained is trained further: what was meant as a new
-    run with other arguments contains the first run's updates, has seen every row more often than its epochs say, and
-    ends in results that nobody can reproduce from the checkpoint. Trials with different learning rates that share one
-    model are not comparable: each begins where the last one ended.
+    A Trainer does not reset the model. If another Trainer has trained it, it is trained further. What was meant as a
+    new run with other arguments then contains the first run's updates, and has seen every row more often than its
+    epochs say. Nobody can reproduce its results from the checkpoint. Trials with different learning rates that share
+    one model are not comparable: each begins where the last one ended.
 
     ## What to do
     Call from_pretrained before each Trainer, or pass model_init to Trainer, which makes a new model each time.
@@ -104,9 +104,9 @@ class InitialisedAgain(Check):
     Call `init_weights()`, `apply()` or `reset_parameters()` only on the head, or before you load the checkpoint.
 
     ## When it is right
-    Weights that the script loads itself with `load_state_dict`, changes after the first update, or makes from those
-    that were loaded (the mean of several checkpoints, pruning, embeddings for more words) are not reported, nor is a
-    change of less than half of the backbone's tensors.
+    Weights that the script loads itself with `load_state_dict`, or changes after the first update, are not reported.
+    Neither are weights that it makes from loaded ones (the mean of several checkpoints, pruning, embeddings for more
+    words), or a change of less than half of the backbone's tensors.
 
     ## References
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained
@@ -129,8 +129,8 @@ class LeftRandom(Check):
 
     ## Why is this a bug?
     `ignore_mismatched_sizes=True` reinitialises a head whose number of labels is not the checkpoint's, and
-    `load_state_dict(..., strict=False)` leaves what the state lacks as the constructor made it. Both say little. The
-    model then predicts with random numbers in it.
+    `load_state_dict(..., strict=False)` leaves tensors that the state lacks as the constructor made them. Both say
+    little. The model then predicts with random numbers in it.
 
     ## What to do
     Load the model as it was saved: with the same number of labels, the same options and `strict=True`.
@@ -170,7 +170,7 @@ class LoadedIntoAnother(Check):
 
     ## When it is right
     A second model that is used in any way, before or after, is not reported (a target network that is updated once more
-    when the training is over), nor is the state that a script loads last of all.
+    after the training). Neither is the last state that a script loads.
     """
 
     needs = "state loaded into a model"
@@ -238,8 +238,8 @@ class StateNotLoaded(Check):
     Compare the names, look for a prefix such as module. or model., and load with strict=True.
 
     ## When it is right
-    Loading a part of a state with strict=False is not reported as long as half of its tensors have a place, or half of
-    the module's own tensors are in it.
+    Loading a part of a state with strict=False is not reported if half of its tensors have a place, or if half of the
+    module's own tensors are in it.
 
     ## References
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
