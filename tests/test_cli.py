@@ -83,7 +83,7 @@ def test_finding_exits_with_1(invoke: Invoke, small_file: str) -> None:
     path.write_text(path.read_text() + "fake = small.with_(dataset='glue/mrpc')\n")
     result = invoke("run", "--recipe", f"{path}:fake", "--output", "out", "--json", "found.json")
     assert result.exit_code == 1
-    assert "error: load::split-sizes: The splits have the documented numbers of rows." in result.stdout
+    assert "error: load::split-sizes: The splits do not have the documented numbers of rows." in result.stdout
     assert "expected  {'train': 3668, 'validation': 408, 'test': 1725}" in result.stdout
     assert "observed  {'train': 60, 'validation': 20, 'test': 10}" in result.stdout
     assert "stopped at load" in result.stdout

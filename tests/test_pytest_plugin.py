@@ -93,7 +93,7 @@ def test_a_failing_check_shows_its_finding(project: pytest.Pytester) -> None:
     result = run(project, "-rs", "--recipe", "mine.py:fake", "-k", "split-sizes or columns::completes")
     result.assert_outcomes(failed=1, skipped=1, deselected=len(CHECKS) - 2)
     result.stdout.fnmatch_lines(
-        ["*error: load::split-sizes: The splits have*", "*expected  *3668*", "*observed  *60*", "*fix  *"]
+        ["*error: load::split-sizes: The splits do not have*", "*expected  *3668*", "*observed  *60*", "*fix  *"]
     )
     result.stdout.fnmatch_lines(["*columns::completes was not reached: load::split-sizes, load::first-* failed*"])
     result.stdout.no_fnmatch_line("*During handling*")

@@ -41,6 +41,9 @@ from harness.watch.run.rows import blind, of_rows
 MOST_ROWS = 200_000
 """Different rows of a model that are told apart, in eight bytes each: more are said to be more."""
 
+MOST_USES = 4
+"""Passes whose batches are followed after them. By reasoning: the passes of a loader are alike."""
+
 MOST_PREPARED = 64
 """Calls that changed the number of rows that are said: more than a script prepares datasets."""
 
@@ -117,7 +120,7 @@ class _Loader:
             shortened=self.shortened + other.shortened,
             left=self.left + other.left,
             pass_rows=(min(rows), max(rows)) if rows else None,
-            uses=self.uses | other.uses,
+            uses=dict(list((self.uses | other.uses).items())[:MOST_USES]),
         )
 
     def as_used(self) -> _Loader:
@@ -177,7 +180,7 @@ class Loaders(Section):
         seen = self._seen(of)
         seen.count(of)
         use = self._kept.of(of)
-        if len(seen.uses) < MOST:
+        if len(seen.uses) < MOST_USES:
             seen.uses[id(use)] = use
         seen.planned, seen.largest = of.planned, max(seen.largest, reading.largest)
         indices, before, seen.before = reading.indices, seen.before, reading.indices

@@ -128,7 +128,7 @@ class Locator:
         ``self``; None where none does, or several do."""
         return self._only(_lines_with_assignment, attribute)
 
-    def _only(self, lines: Callable[[ast.AST, str], list[int]], name: str) -> str | None:
+    def _only(self, lines: Callable[[list[ast.AST], str], list[int]], name: str) -> str | None:
         """The only line of the user's files, or cells, that a function of their code and a name gives."""
         files = self.users_files() | ({self._relative(self.script)} if self.script is not None else set())
         texts = {file: linecache.getlines(file) for file in sorted(files) if not file.endswith(".ipynb")}
@@ -177,7 +177,7 @@ class Locator:
 def _reads(text: str, name: str) -> bool:
     if not re.search(rf"\b{re.escape(name)}\b", text):
         return False
-    for node in ast.walk(_parsed(text, name)):
+    for node in _parsed(text, name):
         if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
             return True
         if isinstance(node, ast.Constant) and node.value == name:  # getattr(args, "name"), a list of names
@@ -185,16 +185,18 @@ def _reads(text: str, name: str) -> bool:
     return False
 
 
-def _parsed(text: str, name: str) -> ast.AST:
-    """The code of a file; nothing of one that does not have the name: to parse all of a large project takes seconds."""
+def _parsed(text: str, name: str) -> list[ast.AST]:
+    """What code consists of; nothing of one that does not have the name: to parse a large project takes seconds."""
+    if name not in text:
+        return []
     try:
-        return ast.parse(text if name in text else "")
+        return list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError):
-        return ast.parse("")
+        return []
 
 
-def _lines_with_assignment(tree: ast.AST, attribute: str) -> list[int]:
-    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
+def _lines_with_assignment(tree: list[ast.AST], attribute: str) -> list[int]:
+    assigned = (node for node in tree if isinstance(node, ast.Assign))
     targets = (target for node in assigned for target in node.targets if isinstance(target, ast.Attribute))
     return [
         each.lineno
@@ -203,9 +205,9 @@ def _lines_with_assignment(tree: ast.AST, attribute: str) -> list[int]:
     ]
 
 
-def _lines_with_argument(tree: ast.AST, name: str) -> list[int]:
-    named = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == name]
-    keys = (key for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys)
+def _lines_with_argument(tree: list[ast.AST], name: str) -> list[int]:
+    named = [node for node in tree if isinstance(node, ast.keyword) and node.arg == name]
+    keys = (key for node in tree if isinstance(node, ast.Dict) for key in node.keys)
     return [node.value.lineno for node in named] + [
         key.lineno for key in keys if isinstance(key, ast.Constant) and key.value == name
     ]

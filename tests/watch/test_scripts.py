@@ -63,7 +63,9 @@ def test_the_exit_status_is_the_highest() -> None:
 
 
 def test_a_script_is_one_line() -> None:
-    right = ScriptReport("a.py 1", 0, CheckReport("a.py", held=["loss::constant"], seconds={"first": 1, "in all": 2}))
+    right = ScriptReport(
+        "a.py 1", 0, CheckReport("a.py", held=["loss::constant"], seconds={"before the first batch": 1, "in all": 2})
+    )
     (line,) = script_lines(right)
     assert line.startswith("a.py 1: nothing found in 0 updates; 2.0 s")
     assert list(script_lines(right, quiet=True)) == []

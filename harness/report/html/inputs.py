@@ -53,7 +53,7 @@ KEYS: dict[str, frozenset[str]] = {
 }
 """What tells a file without a kind: the first that fits is meant."""
 
-OTHER_KEYS = ("scripts", "trainings", "comparison", "baselines", "claims", "citations")
+OTHER_KEYS = ("settings", "scripts", "trainings", "comparison", "baselines", "claims", "citations")
 """What tells a report of which no page is made."""
 
 WHAT = {"run": "run record", "documents": "record of documents", "matrix": "recorded matrix"}

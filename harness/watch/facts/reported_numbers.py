@@ -63,9 +63,6 @@ EVIDENCE = 4.0
 """Digits, over all rounds and beside those of the number of formulas, in which a mistaken one gives a number that no
 right one gives: that one of them does by chance has then a probability of one in 10,000."""
 
-SAME_SHARE = 1e-5
-"""How far shares of a loss may be apart that are the same but for rounding."""
-
 MOST_DIGITS = 5.0
 """Digits in which float32 is sure."""
 
@@ -561,7 +558,7 @@ class ReportedNumbers(Recogniser):
     def _with_unscaled(self, trained: Iterable[Value]) -> list[Value]:
         """Values of the training, and those of its losses before they were divided for accumulation, say."""
         found, share = list(trained), self._share
-        if share is None or math.isnan(share) or abs(share - 1) <= SAME_SHARE:
+        if share is None or math.isnan(share) or abs(share - 1) <= ROUNDING:
             return found
         losses = [each for each in found if each.kind == "loss"]
         return [*found, *(Value(kind, formula("unscaled", of), value / share) for kind, of, value, _ in losses)]
@@ -615,7 +612,7 @@ class ReportedNumbers(Recogniser):
             new = new.and_one(self._last, rows)
             whole = None if mean is None else float(next(given))
             share = self._last / whole if whole else math.nan
-            same = self._share is None or abs(share - self._share) <= SAME_SHARE * abs(share)
+            same = self._share is None or abs(share - self._share) <= ROUNDING * abs(share)
             self._share = share if same else math.nan
         hits, of = sum(map(int, brought([each for each, _ in self._hits]))), sum(each for _, each in self._hits)
         new = new._replace(hits=hits, of=of)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from weakref import ref
 
+from harness.watch.bounded import MOST
 from harness.watch.events import Option, OptionsParsed, Reading
 from harness.watch.instrument.patches import Instrument, Original, Patches
 from harness.watch.session import Session
@@ -24,9 +25,6 @@ SHOWS = re.compile(
 
 OURS = (argparse.__file__, f"{Path(__file__).parents[2]}{os.sep}")
 """Files whose reading is none of the script's."""
-
-MOST = 16
-"""Namespaces that are followed. By reasoning: a script parses its command line once or twice."""
 
 
 class _Options:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from itertools import chain
 from types import FrameType
 from typing import Any
 
@@ -104,15 +103,18 @@ class _Calls:
         return False
 
     def expect_forward_of(self, model: type[nn.Module], frame: FrameType | None) -> None:
-        """Watch for it from the first call on, where the file that calls a model, or another of the user's that is
-        imported, has a call of some forward, too: a class of helpers may lie in a file of its own."""
+        """Watch for it from the first call on, where the file that calls a model has a call of some forward, too."""
         self.called.add(model)
-        if issubclass(model, torch.jit.ScriptModule) or model in self.by_forward:
+        if issubclass(model, torch.jit.ScriptModule):
             return  # its forward is not Python's
-        callers = (each.f_code.co_filename for each in _with_callers(frame) if self.session.locator.is_users(each))
-        if any(map(_calls_a_forward, chain(callers, self.session.locator.users_files()))):
-            self.by_forward[model] = -1
-            self.watch_forward_of(model)
+        for _ in range(FRAMES):
+            if frame is None or model in self.by_forward:
+                return
+            users = self.session.locator.is_users(frame)
+            if users and A_FORWARD.search("".join(linecache.getlines(frame.f_code.co_filename))):
+                self.by_forward[model] = -1
+                self.watch_forward_of(model)
+            frame = frame.f_back
 
     def watch_forward_of(self, model: type[nn.Module]) -> None:
         def told(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -132,18 +134,6 @@ def install(session: Session, patches: Patches) -> None:
 
 
 INSTRUMENTS = (Instrument((Forward, InnerForward, PassEnds, Scored, ScoredInGraph), install),)
-
-
-def _with_callers(frame: FrameType | None) -> Iterator[FrameType]:
-    for _ in range(FRAMES):
-        if frame is None:
-            return
-        yield frame
-        frame = frame.f_back
-
-
-def _calls_a_forward(file: str) -> bool:
-    return A_FORWARD.search("".join(linecache.getlines(file))) is not None
 
 
 def _has_config(module: nn.Module) -> bool:

@@ -15,7 +15,7 @@ import torch
 import xxhash
 
 from harness.torch_objects import is_dense
-from harness.watch.bounded import LatestByKey
+from harness.watch.bounded import MOST, LatestByKey
 from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, Forward, Pass
 from harness.watch.host import on_host
@@ -29,7 +29,7 @@ CONSTANTS = (
 )
 """What no call can change."""
 
-MOST_KEPT = 4096
+MOST_KEPT = 64 * MOST
 """Tensors of batches that are known again after their pass. By reasoning: a script that keeps its batches in a list has
 few of them."""
 

@@ -228,7 +228,7 @@ CASES = [
     Case(
         TestRowsInLoss,
         HeldOutRows(name="test", rows=8, both=8, trained=64, pseudo=True),
-        NothingToJudge("the labels of the held-out rows in the loss are predictions of a model"),
+        NothingToJudge("the labels of the held-out rows in the loss are a model's predictions, not their own"),
     ),
     Case(
         TestRowsInLoss,

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from harness.findings import few
 from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.checks.settings.observations.options import OptionsRead
-
-SHOWN = 4
-"""Options that are named."""
+from harness.watch.facts.parameters import names
 
 
 class NeverRead(Check):
@@ -30,7 +27,7 @@ class NeverRead(Check):
     def judge(self, fact: OptionsRead) -> Verdict:
         if not fact.unread:
             return HELD
-        shown = few([flag if where is None else f"{flag} ({where})" for flag, where in fact.unread], SHOWN)
+        shown = names([flag if where is None else f"{flag} ({where})" for flag, where in fact.unread])
         are = "is" if len(fact.unread) == 1 else "are"
         return Found(
             expected="every option to be read by the script",

@@ -54,7 +54,7 @@ def test_columns_are_compared_however_the_evaluation_is_batched(rows: int) -> No
     for _ in range(128 // rows):
         loop.evaluate(torch.randn(rows, 4) + 7)
     (observed,) = loop.end()
-    assert observed.startswith("4 of 4 columns")
+    assert observed.startswith("4 of 4 input columns")
 
 
 def test_what_was_evaluated_after_one_update_is_judged_and_let_go() -> None:

@@ -14,7 +14,6 @@ class OptionsRead(Fact):
 
     needs = "command line that argparse parses, and that is not handed on whole"
     of_run = True
-    in_windows = "all"
     options: int = 0
     unread: Sequence[tuple[str, str | None]] = ()
     """Flags that were not read in this run, and that no line of the user's reads, with where each was added."""
