@@ -13,10 +13,10 @@ import pytest
 
 from harness.starts.journal import BatchTrained, Journal, Update
 from harness.vary.settings.configured import named_in, settings_in, written
-from harness.vary.settings.differ import After, beyond_training, noise_of, of_updates
+from harness.vary.settings.differ import After, beyond_training, loss_alone, noise_of, of_updates
 from harness.vary.settings.find import Setting, reads_of, settings_of
 from harness.vary.settings.run import Turned, _judged
-from harness.vary.settings.turn import extreme, is_side, others, purpose
+from harness.vary.settings.turn import extremes, is_side, others, purpose
 
 
 def found(text: str, *arguments: str) -> dict[str, Any]:
@@ -168,9 +168,20 @@ def test_what_a_name_says(name: str, what: str | None, side: bool) -> None:
     assert is_side(name) == side
 
 
-def test_a_limit_has_a_value_that_something_reaches() -> None:
-    assert extreme(a(1.0, "max_grad_norm")) == pytest.approx(1e-4)
-    assert (extreme(a(512, "max_length")), extreme(a(1, "patience")), extreme(a(1.0, "lr"))) == (1, None, None)
+@pytest.mark.parametrize(
+    ("setting", "values"),
+    [
+        (a(1.0, "max_grad_norm"), [1e-4, 1e4]),
+        (a(0.1, "dropout"), [1e-5, 1.0]),
+        (a(512, "max_length"), [1, 0]),
+        (a(1, "patience"), [0, 10]),
+        (a(-1, "unfreeze_at"), [1, 0]),
+        (a(True), []),
+        (a("linear"), []),
+    ],
+)
+def test_values_that_something_reaches(setting: Setting, values: list[Any]) -> None:
+    assert extremes(setting) == pytest.approx(values)
 
 
 def update(at: int = 1, **changes: Any) -> Update:
@@ -189,7 +200,8 @@ def update(at: int = 1, **changes: Any) -> Update:
         ({"lr": (0.2,), "weights": {"a": "5"}}, "learning rate", False),
         ({"options": {"decay": "0.2"}}, "optimizer", False),
         ({"weights": {"a": "5"}, "random": {"torch": "4"}}, "weights", True),
-        ({"losses": ("0x1p-2",)}, "loss", False),
+        ({"losses": ("0x1p-2",), "gradients": {"a": "5"}}, "loss", False),
+        ({"losses": ("0x1p-2",)}, None, False),  # the number alone trains nothing
         ({"gradients": {"a": "5"}}, "gradients", False),
         ({"random": {"torch": "4"}}, None, False),
         ({"where": "train.py:9"}, None, False),
@@ -206,8 +218,9 @@ def test_what_two_unchanged_starts_differ_in_is_no_difference() -> None:
     journals = [Journal([update(losses=(value,))]) for value in ("0x1p-1", "0x1p-2")]
     noise = noise_of(*journals)
     assert noise == {"losses": [1]}
-    assert of_updates(update(), update(losses=("0x1p-3",)), noise) is None
-    assert of_updates(update(2), update(2, losses=("0x1p-3",)), noise) is not None
+    assert loss_alone(update(), update(losses=("0x1p-3",)), noise) is None
+    assert loss_alone(update(2), update(2, losses=("0x1p-3",)), noise) is not None
+    assert of_updates(update(), update(weights={"a": "9"}), {"weights": [1]}) is None
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from harness.starts import child
@@ -17,12 +19,13 @@ from harness.starts.journal import Journal, Update, Writer
 from harness.starts.orders import Orders
 from harness.starts.recorder import Recording
 from harness.starts.warm import is_library
-from harness.vary.settings.differ import Differs, of_updates
+from harness.vary.settings.differ import Differs, loss_alone, of_updates
+from harness.watch.locate import Locator
 
 TASK = "harness.vary.settings.child:record"
 """What starts a script of which a setting is turned."""
 
-ABOUT, DIFFERS = "imported.json", "differs.json"
+ABOUT, DIFFERS, LOSS_ALONE = "imported.json", "differs.json", "loss.json"
 
 SEED = 0
 
@@ -33,6 +36,7 @@ class Comparing(Writer):
     def __init__(self, writer: Writer, folder: Path, expected: Sequence[Update], noise: Mapping[str, Sequence[int]]):
         super().__init__(writer._file)
         self._folder, self._expected, self._noise = folder, expected, noise
+        self._alone: Differs | None = None
 
     def write(self, event: Any) -> None:
         super().write(event)
@@ -44,6 +48,10 @@ class Comparing(Writer):
         found = of_updates(self._expected[place], event, self._noise)
         if found is not None:
             self._end(found)
+        if self._alone is None:
+            self._alone = loss_alone(self._expected[place], event, self._noise)
+            if self._alone is not None:
+                (self._folder / LOSS_ALONE).write_text(json.dumps(asdict(self._alone)), encoding="utf-8")
 
     def _end(self, found: Differs) -> NoReturn:
         (self._folder / DIFFERS).write_text(json.dumps(asdict(found)), encoding="utf-8")
@@ -62,7 +70,6 @@ def record(orders: Orders) -> int:
     import torch
 
     given, folder = orders.vary or {}, Path(orders.folder)
-    before = set(sys.modules)
     random.seed(SEED)
     np.random.seed(SEED)
     torch.manual_seed(SEED)
@@ -73,18 +80,50 @@ def record(orders: Orders) -> int:
             recording.writer = Comparing(recording.writer, folder, expected, given.get("noise", {}))
         return []
 
+    lines = Lines() if given.get("tells imports") else None
     try:
-        return child.record(orders, listeners)
+        with nullcontext() if lines is None else lines.traced():
+            return child.record(orders, listeners)
     finally:
-        if given.get("tells imports"):
-            _tell_imports(folder, before)
+        if lines is not None:
+            _tell_imports(folder, lines)
 
 
-def _tell_imports(folder: Path, before: set[str]) -> None:
-    """Write down which libraries the script has imported, in their order, and which files of the user's."""
-    from harness.watch.locate import Locator
+class Lines:
+    """The lines of the user's files that are executed."""
 
-    locator = Locator()
+    def __init__(self) -> None:
+        self.locator = Locator()
+        self.executed: dict[str, set[int]] = {}
+
+    @contextmanager
+    def traced(self) -> Iterator[None]:
+        threading.settrace(self._called)
+        sys.settrace(self._called)
+        try:
+            yield
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)
+
+    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+        name = frame.f_code.co_filename
+        if not self.locator.is_users_file(name):
+            return None
+        lines = self.executed.setdefault(name, set())
+
+        def line(frame: FrameType, event: str, argument: Any) -> Any:
+            lines.add(frame.f_lineno)
+            return line
+
+        lines.add(frame.f_lineno)
+        return line
+
+
+def _tell_imports(folder: Path, lines: Lines) -> None:
+    """Write down which libraries the script has imported, in their order, which files of the user's, and which of their
+    lines it has executed."""
+    locator = lines.locator
     users, libraries = [], []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) if isinstance(module, ModuleType) else None
@@ -94,5 +133,6 @@ def _tell_imports(folder: Path, before: set[str]) -> None:
             users.append(os.path.abspath(file))
         elif is_library(name):
             libraries.append(name)
-    told = {"users": users, "libraries": libraries, "new": len(set(sys.modules) - before)}
+    executed = {name: sorted(numbers) for name, numbers in lines.executed.items()}
+    told = {"users": users, "libraries": libraries, "executed": executed}
     (folder / ABOUT).write_text(json.dumps(told), encoding="utf-8")

@@ -73,10 +73,11 @@ def of_updates(one: Update, other: Update, noise: Mapping[str, Sequence[int]] = 
         found = "optimizer", _of_digests(one.options, other.options, values=True)
     elif not same("weights"):
         found = "weights", _of_digests(one.weights, other.weights)
-    elif not (same("losses") and same("scale")):
-        found = "loss", f"{losses_shown(other.losses)} for {losses_shown(one.losses)}"
-    elif not (same("gradients") and same("trained") and same("modes")):
-        found = "gradients", _of_digests(one.gradients, other.gradients)
+    elif not (same("gradients") and same("scale") and same("trained") and same("modes")):
+        if not same("losses"):
+            found = "loss", f"{losses_shown(other.losses)} for {losses_shown(one.losses)}"
+        else:
+            found = "gradients", _of_digests(one.gradients, other.gradients)
     elif not (same("state") and same("skipped")):
         found = "weights", "the optimizer's state"
     if found is None:
@@ -84,6 +85,14 @@ def of_updates(one: Update, other: Update, noise: Mapping[str, Sequence[int]] = 
     sizes = [sum(len(each.rows) for each in update.batches) for update in (one, other)]
     by_draws = drawn and found[0] not in ("learning rate", "optimizer") and sizes[0] == sizes[1]
     return Differs(found[0], other.at, found[1], other.where, by_draws)
+
+
+def loss_alone(one: Update, other: Update, noise: Mapping[str, Sequence[int]]) -> Differs | None:
+    """A loss that is another, of an update whose gradients are the same: it shows, and trains nothing."""
+    if one.at in noise.get("losses", ()) or one.losses == other.losses:
+        return None
+    what = f"the number alone, and no gradient: {losses_shown(other.losses)} for {losses_shown(one.losses)}"
+    return Differs("loss", other.at, what, other.where)
 
 
 def _of_batches(one: Update, other: Update) -> tuple[Part, str]:

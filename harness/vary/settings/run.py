@@ -21,11 +21,11 @@ from harness.starts.journal import Journal
 from harness.starts.warm import Warm, warm
 from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Scratch, Start, at_once, must_train, scratch
 from harness.vary.run import AT_ONCE, IDLE, LAUNCHED, USUAL
-from harness.vary.settings.child import ABOUT, DIFFERS, TASK
+from harness.vary.settings.child import ABOUT, DIFFERS, LOSS_ALONE, TASK
 from harness.vary.settings.configured import is_one, named_in, settings_in, written
 from harness.vary.settings.differ import After, Differs, after, beyond_training, noise_of, of_updates
 from harness.vary.settings.find import Setting, reads_of, settings_of
-from harness.vary.settings.turn import extreme, is_side, others, purpose
+from harness.vary.settings.turn import extremes, is_side, others, purpose
 
 WITHOUT_EFFECT, WITH_SIDE_EFFECT = "settings::without-effect", "settings::with-side-effect"
 
@@ -40,6 +40,13 @@ EFFECTS: dict[Effect, str] = {
     "not in play": "does not come into play at its value",
     "not turned": "not turned",
 }
+
+
+SILENT: tuple[Effect, ...] = ("nothing", "output")
+"""Effects from which it does not follow that a setting is used for the training or the score."""
+
+MOST_TOGETHER = 3
+"""Settings that did not come into play beside which those without effect are turned once more."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,8 @@ class Turned:
     update: int | None = None
     what: str = ""
     """How it differs, or why it was not turned."""
+    reached: Any = None
+    """A value at which it does change the training, of one that does not come into play at its own."""
     seconds: float = 0.0
 
 
@@ -87,6 +96,7 @@ class _Start:
     start: Start
     differs: Differs | None
     after: After
+    loss_alone: Differs | None = None
 
     @property
     def journal(self) -> Journal:
@@ -137,16 +147,19 @@ def turn_settings(
         starts.unchanged(tell)
         settings, notes = _settings(starts.files(path), arguments)
         wanted = _selected(settings, select)
-        report = SettingsReport(script, updates=len(starts.expected.updates), shortened=not full, notes=notes)
+        report = SettingsReport(script, updates=starts.updates, shortened=not full, notes=notes)
         turnable = [each for each in wanted if others(each)]
         report.settings = [_not_turned(each) for each in wanted if not others(each)]
         tell(f"{counted(len(turnable), 'setting')} to turn: about {starts.seconds_for(len(turnable)):.0f} s")
+        found = list[tuple[Setting, Turned]]()
         try:
-            for number, turned in enumerate(starts.turned(turnable), start=1):
-                report.settings.append(turned)
-                tell(f"{number} of {len(turnable)}: {turned.shown}: {EFFECTS[turned.effect]}")
+            for setting, turned in zip(turnable, starts.turned(turnable), strict=True):
+                found.append((setting, turned))
+                tell(f"{len(found)} of {len(turnable)}: {turned.shown}: {EFFECTS[turned.effect]}")
+            judged = list(starts.together(found))
         except KeyboardInterrupt:
-            report.interrupted = True
+            report.interrupted, judged = True, [turned for _, turned in found]
+        report.settings += judged
         report.starts = starts.made
         report.findings = list(_judged(report.settings, starts.sources, script))
     order = {setting.where: place for place, setting in enumerate(wanted)}
@@ -195,9 +208,12 @@ class _Starts:
         self._files: list[str] = []
         """What the script imports of the user's own."""
         self._libraries: list[str] = []
+        self._executed: set[str] = set()
+        """The lines of these that are executed, as FILE:LINE."""
         self._at_once, self.made, self.seconds = 1, 0, 0.0
         self.sources: dict[str, bytes] = {}
         self._whole: Journal | None = None
+        self.expected: Journal | None = None
 
     def unchanged(self, tell: Callable[[str], None]) -> None:
         """Start it as it is: once by itself, and twice as the others are started.
@@ -229,6 +245,11 @@ class _Starts:
         self._one, self._again, self.expected = one, again, one.journal
         tell(f"unchanged, as the others are started: {self.seconds:.1f} s")
 
+    @property
+    def updates(self) -> int:
+        """How many updates the unchanged script makes."""
+        return len(self._one.journal.updates)
+
     def files(self, script: Path | None) -> dict[str, bytes]:
         """The script, and what it imported of the user's own below the working directory, by their names from there."""
         here = os.path.realpath(os.getcwd()) + os.sep
@@ -256,34 +277,67 @@ class _Starts:
         told = Turned(setting.name, setting.shown, setting.where, setting.value, tried, "nothing")
         for value in others(setting)[:2]:
             tried.append(value)
-            other = self._with(setting, value)
+            other = self._with([(setting, value)])
             if other.crashed is not None:
                 crashes.append(other.crashed)
                 continue
             effect, differs = self._effect(other)
-            if effect == "random draws" and purpose(setting.name):
+            of_training = purpose(setting.name)
+            if effect == "random draws" and of_training:
                 effect = "training"
-            if effect in ("nothing", "output", "evaluation") and (most := extreme(setting)) is not None:
-                reached = self._effect(self._with(setting, most))
-                if reached[0] in ("training", "random draws"):
-                    what = f"nothing reaches {setting.value!r}: with {value!r} nothing changes, with {most!r} it does"
-                    return replace(told, effect="not in play", what=what, seconds=time.perf_counter() - begun)
-            if effect in ("nothing", "output") and purpose(setting.name) and self._shortened:
+            if effect in SILENT and of_training and self._shortened:
                 effect, differs = self._of_whole_passes(setting, value, (effect, differs))
-            told = replace(told, effect=effect, seconds=time.perf_counter() - begun)
+            if effect in SILENT and of_training and (why := self._not_in_play(setting)) is not None:
+                return replace(told, effect="not in play", what=why[0], reached=why[1], seconds=_since(begun))
+            told = replace(told, effect=effect, seconds=_since(begun))
             return (
                 told if differs is None else replace(told, part=differs.part, update=differs.update, what=differs.what)
             )
         what = f"it cannot be turned: {crashes[-1]}" if crashes else ""
-        return replace(told, effect="not turned", what=what, seconds=time.perf_counter() - begun)
+        return replace(told, effect="not turned", what=what, seconds=_since(begun))
+
+    def _not_in_play(self, setting: Setting) -> tuple[str, Any] | None:
+        """Why a setting without effect may have one at another time, and the value that shows it."""
+        reads = [setting.where] if setting.kind == "argument" else reads_of(setting.name, self.sources)
+        reads = [line for line in reads if line != setting.where] or reads
+        if reads and not any(line in self._executed for line in reads):
+            return f"{reads[0]}, which reads it, is not executed in this run", None
+        for most in extremes(setting):
+            reached = self._with([(setting, most)])
+            if reached.crashed is None and self._effect(reached)[0] in ("training", "random draws"):
+                return f"at {setting.value!r} it changes nothing, at {most!r} it does", most
+        return None
+
+    def together(self, found: Sequence[tuple[Setting, Turned]]) -> Iterator[Turned]:
+        """The settings, of which those without effect are turned once more beside what did not come into play."""
+        silent = [(setting, turned) for setting, turned in found if turned.effect in SILENT and purpose(setting.name)]
+        alive = {turned.name.rpartition(".")[2]: setting for setting, turned in found if turned.effect == "training"}
+        whys: dict[int, str] = {}
+        for setting, turned in silent:
+            other = alive.get(setting.name.rpartition(".")[2])
+            if setting.kind in ("entry", "default") and other is not None and other.kind in ("in a file", "option"):
+                whys[id(turned)] = f"it is not in force: another value is given at {other.where}"
+        shown = [(setting, turned.reached) for setting, turned in found if turned.reached is not None][:MOST_TOGETHER]
+        for setting, value in shown if silent else ():
+            base = self._with([(setting, value)], compared=False)
+            for dead, turned in silent if base.crashed is None else ():
+                if id(turned) not in whys:
+                    both = self._with([(setting, value), (dead, turned.tried[-1])], expected=base.journal)
+                    if both.crashed is None and self._effect(both, base.journal)[0] in ("training", "random draws"):
+                        whys[id(turned)] = f"it changes the training where {setting.name} is {value!r}"
+        for _, turned in found:
+            why = whys.get(id(turned))
+            yield turned if why is None else replace(turned, effect="not in play", part=None, what=why)
 
     def _effect(self, other: _Start, expected: Journal | None = None) -> tuple[Effect, Differs | None]:
         differs = other.differs
-        number, made = len((expected or self.expected).updates), len(other.journal.updates)
+        number, made = len((expected or self._one.journal).updates), len(other.journal.updates)
         if differs is None and made < number:
             differs = Differs("number of updates", made, f"{made} for {number}")
         if differs is not None:
             return ("random draws" if differs.by_draws else "training"), differs
+        if other.loss_alone is not None:
+            return "output", other.loss_alone
         if expected is not None:
             return "nothing", None
         differs = beyond_training(self._one.after, self._again.after, other.after)
@@ -296,28 +350,38 @@ class _Starts:
     ) -> tuple[Effect, Differs | None]:
         """Its effect where no pass is shortened, if any was."""
         if self._whole is None:
-            self._whole = self._start(self._command, {}, shortened=False).journal
-        if len(self._whole.updates) <= len(self.expected.updates):
+            self._whole = self._start(self._command, {}, compared=False, shortened=False).journal
+        if len(self._whole.updates) <= len(self._one.journal.updates):
             return known
-        other = self._with(setting, value, expected=self._whole, shortened=False)
+        other = self._with([(setting, value)], expected=self._whole, shortened=False)
         effect = self._effect(other, self._whole)
         return effect if effect[0] != "nothing" else known
 
-    def _with(self, setting: Setting, value: Any, **how: Any) -> _Start:
-        """A start with another value of a setting."""
-        command, arguments = self._command, list(self._command.arguments)
-        if setting.flag:
-            arguments = (
-                [*arguments, setting.flag] if value else [w for n, w in enumerate(arguments) if n != setting.argument]
-            )
-            return self._start(replace(command, arguments=tuple(arguments)), {}, **how)
-        if setting.argument is not None:
-            name, equals, _ = arguments[setting.argument].partition("=")
-            arguments[setting.argument] = f"{name}={value}" if equals else str(value)
-            return self._start(replace(command, arguments=tuple(arguments)), {}, **how)
-        data = self.sources.get(setting.file) or Path(setting.file).read_bytes()
-        edited = data[: setting.start] + written(setting, value) + data[setting.end :]
-        return self._start(command, {setting.file: edited}, **how)
+    def _with(self, values: Sequence[tuple[Setting, Any]], **how: Any) -> _Start:
+        """A start with other values of some settings."""
+        arguments, edits = list(self._command.arguments), dict[str, list[tuple[Setting, Any]]]()
+        flags = list[str]()
+        for setting, value in values:
+            if setting.flag and value:
+                flags.append(setting.flag)
+            elif setting.argument is not None and setting.flag:
+                arguments[setting.argument] = ""
+            elif setting.argument is not None:
+                name, equals, _ = arguments[setting.argument].partition("=")
+                arguments[setting.argument] = f"{name}={value}" if equals else str(value)
+            elif not setting.flag:
+                edits.setdefault(setting.file, []).append((setting, value))
+        edited = {}
+        for file, several in edits.items():
+            data = self.sources.get(file) or Path(file).read_bytes()
+            for setting, value in sorted(several, key=lambda each: -each[0].start):
+                data = data[: setting.start] + written(setting, value) + data[setting.end :]
+            edited[file] = data
+        words = (
+            *(word for word, was in zip(arguments, self._command.arguments, strict=True) if word or not was),
+            *flags,
+        )
+        return self._start(replace(self._command, arguments=words), edited, **how)
 
     def _start(
         self,
@@ -326,6 +390,7 @@ class _Starts:
         *,
         vary: dict[str, Any] | None = None,
         expected: Journal | None = None,
+        compared: bool = True,
         shortened: bool | None = None,
     ) -> _Start:
         workdir, number = self._given.workdir(next(self._numbers), command), next(self._numbers)
@@ -333,7 +398,7 @@ class _Starts:
         try:
             for name, data in edited.items():
                 workdir.put(name, data)
-            kept = expected or getattr(self, "expected", None)
+            kept = (expected or self.expected) if compared else None
             given = dict(vary or {})
             if kept is not None:
                 given |= {"expected": self._kept(kept), "noise": self._noise}
@@ -349,11 +414,18 @@ class _Starts:
             if vary is not None:
                 about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
                 self._files, self._libraries = [workdir.real(each) for each in about["users"]], about["libraries"]
+                here = os.path.realpath(os.getcwd()) + os.sep
+                for file, lines in about["executed"].items():
+                    name = os.path.realpath(workdir.real(file)).removeprefix(here)
+                    self._executed |= {f"{name}:{line}" for line in lines}
             if (folder / DIFFERS).exists():
                 differs = Differs(**json.loads((folder / DIFFERS).read_text(encoding="utf-8")))
-            if kept is None or kept is expected:
+            alone = None
+            if (folder / LOSS_ALONE).exists():
+                alone = Differs(**json.loads((folder / LOSS_ALONE).read_text(encoding="utf-8")))
+            if kept is None:
                 self._keep(orders.journal(0), start.journals[0])
-            return _Start(start, differs, after(start.journals[0], said))
+            return _Start(start, differs, after(start.journals[0], said), alone)
         finally:
             workdir.remove()
 
@@ -364,6 +436,10 @@ class _Starts:
 
     def _kept(self, journal: Journal) -> str:
         return str(self._given.root / f"journal-{id(journal)}.jsonl")
+
+
+def _since(begun: float) -> float:
+    return time.perf_counter() - begun
 
 
 def _judged(settings: Sequence[Turned], sources: Mapping[str, bytes], script: str) -> Iterator[Finding]:

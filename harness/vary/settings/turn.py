@@ -50,11 +50,6 @@ SHARES = re.compile(
 )
 """Names of numbers that stay within 0 and 1."""
 
-LIMITS = re.compile(
-    r"(.*_)?(clip|clipping|clip_norm|max_norm|max_grad_norm|clip_value|patience|max_length|max_len|max_seq_len)(_.*)?"
-)
-"""Names of limits, which do nothing where nothing reaches them."""
-
 SIDE = re.compile(
     r"(.*_)?(log|logging|print|report|save|display|summary|vis|wandb|tensorboard)(_.*)?(steps|interval|every|freq|frequency|"
     r"epochs|limit|strategy)|verbose|verbosity|(dataloader_)?num_workers|workers|pin_memory|prefetch_factor|persistent_workers|"
@@ -126,17 +121,17 @@ def others(setting: Setting) -> list[Any]:
     return _numbers(name, value)
 
 
-def extreme(setting: Setting) -> Any:
-    """A value of a limit that something will surely reach; None of what is no limit, or has it already."""
-    if not LIMITS.fullmatch(setting.name.lower()) or isinstance(setting.value, bool | str):
-        return None
-    return (
-        setting.value * 1e-4
-        if isinstance(setting.value, float)
-        else 1
-        if isinstance(setting.value, int) and setting.value > 1
-        else None
-    )
+def extremes(setting: Setting) -> list[Any]:
+    """Values far from its own, with which a limit is reached, or something begins: none for flags and words.
+
+    A clip limit above all norms does nothing, nor does a schedule that changes after the last epoch.
+    """
+    value = setting.value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return []
+    if isinstance(value, float):
+        return [value * 1e-4, 1.0 if SHARES.fullmatch(setting.name.lower()) and 0 < value < 1 else value * 1e4]
+    return [each for each in (1, 0, 10 * value) if each != value][:2]
 
 
 def _numbers(name: str, value: int | float) -> list[Any]:
