@@ -61,6 +61,8 @@ class Setting:
     argument: int | None = None
     """Place among the arguments of the command line, of an option that is given there."""
     choices: tuple[Any, ...] = ()
+    given_at: str | None = None
+    """Where some call gives a function another value than this default."""
     flag: str = ""
     """Option that the command line may be given for it, as ``--amp``: it stores whether it is there."""
 
@@ -109,7 +111,7 @@ def settings_of(files: Mapping[str, bytes], arguments: Sequence[str] = ()) -> Fo
                 )
                 found.overridden.append((setting, by))
             else:
-                found.settings.append(setting)
+                found.settings.append(replace(setting, given_at=_given_by(setting, calls)))
     return found
 
 
@@ -145,6 +147,16 @@ class _Call:
     keywords: frozenset[str]
     unknown: bool
     """Whether it passes arguments on that cannot be seen: ``*args``, ``**kwargs``."""
+
+
+def _given_by(setting: Setting, calls: Iterable[_Call]) -> str | None:
+    """Where a call gives a function another value than its default, though not each one does."""
+    owner, _, place = setting.of.partition("#")
+    if setting.kind != "default":
+        return None
+    of_owner = [each for each in calls if each.name == owner]
+    gives = (each for each in of_owner if setting.name in each.keywords or (place and each.positional > int(place)))
+    return next((each.place for each in gives), None)
 
 
 def _overridden(setting: Setting, calls: Iterable[_Call], arguments: Sequence[str]) -> str | None:

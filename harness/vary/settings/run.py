@@ -317,6 +317,8 @@ class _Starts:
             other = alive.get(setting.name.rpartition(".")[2])
             if setting.kind in ("entry", "default") and other is not None and other.kind in ("in a file", "option"):
                 whys[id(turned)] = f"it is not in force: another value is given at {other.where}"
+            elif setting.given_at is not None:
+                whys[id(turned)] = f"where it matters another value is given: {setting.given_at}"
         shown = [(setting, turned.reached) for setting, turned in found if turned.reached is not None][:MOST_TOGETHER]
         for setting, value in shown if silent else ():
             base = self._with([(setting, value)], compared=False)

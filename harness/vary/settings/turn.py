@@ -66,6 +66,7 @@ TRAINS = {
     "dropout": r"(.*_)?drop(out)?(_.*)?|drop_path|stochastic_depth|p_drop",
     "the loss": r"(label_)?smoothing|label_smoothing.*|class_weights?|pos_weight|temperature|margin|focal_.*|alpha|"
     r"lambda.*|.*_lambda|.*_weight|.*_coef(f|ficient)?|(entropy|value|vf|ent|kl|aux).*(coef|weight|scale)|reduction|ignore_index",
+    "early stopping": r"patience|min_delta|early_stop.*",
     "accumulation": r"(gradient_)?accum(ulation)?(_steps)?|grad_accum.*",
     "clipping": r"(.*_)?clip(_.*)?|max_norm|max_grad_norm",
     "an average": r"ema(_.*)?|.*_ema|swa.*|polyak|tau|target_update.*",
@@ -117,7 +118,10 @@ def others(setting: Setting) -> list[Any]:
         other = OTHER_WORDS.get(value.lower())
         return [] if other is None else [other]
     if isinstance(value, list | tuple):
-        return [type(value)(_half(each) for each in value)] if all(isinstance(v, int | float) for v in value) else []
+        # One of them alone: of weights that are all doubled a mean is the same.
+        if all(isinstance(each, int | float) for each in value):
+            return [type(value)((_half(value[0]), *value[1:]))]
+        return [value[:-1]] if len(value) > 1 and purpose(setting.name) else []
     return _numbers(name, value)
 
 
