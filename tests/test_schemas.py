@@ -21,6 +21,7 @@ from harness.claims import ALL, PARTS
 from harness.cli import main
 from harness.findings import Finding
 from harness.recipe import Recipe
+from harness.vary.settings.run import SettingsReport, Turned
 from scripts.schemas import SCHEMAS
 from tests.baseline.conftest import make_record
 from tests.resume.test_resume import resume, script
@@ -200,6 +201,15 @@ def test_vary(here: Path, pytestconfig: pytest.Config) -> None:
     assert shown(found)
     found["relations"][0]["relation"] = "depends::on-nothing"
     assert not validator("vary").is_valid(found)
+
+
+def test_vary_of_settings() -> None:
+    turned = Turned("decay", "--decay = 0.1", "train.py:3", 0.1, [0.2], "nothing", seconds=1.0)
+    report = SettingsReport("train.py", updates=8, settings=[turned], seconds={"one start": 1.0, "in all": 2.0})
+    report.findings = [catalogue.settings()["settings::without-effect"].finding("another", "the same", "train.py:3")]
+    hold("vary-settings", found := json.loads(json.dumps(report.as_dict())))
+    found["settings"][0]["effect"] = "nothing at all"
+    assert not validator("vary-settings").is_valid(found)
 
 
 def test_compare_of_records(here: Path) -> None:

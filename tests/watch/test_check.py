@@ -489,7 +489,7 @@ def test_what_was_looked_at(check: Check) -> None:
         lacking = {check: each["why"] for each in found["did_not_apply"] for check in each["checks"]}
         assert sorted([*found["held"], *lacking, *checked.checks]) == sorted(catalogue.checks())
         said = f"  {len(found['held'])} checks passed; {len(lacking)} did not apply, among them every check of "
-        assert f"{said}metrics, mode, model, ranks, saved; not seen: " in checked.stderr
+        assert f"{said}metrics, mode, model, ranks, saved, settings; not seen: " in checked.stderr
         assert lacking["schedule::wrong-length"] == "no learning rate scheduler was seen"
         assert lacking["mode::training-in-eval-mode"] == "no module of dropout or normalisation was seen"
     assert "gradients::not-cleared" in right.found["held"]
