@@ -178,6 +178,7 @@ def test_what_a_name_says(name: str, what: str | None, side: bool) -> None:
         (a(512, "max_length"), [1, 0]),
         (a(1, "patience"), [0, 10]),
         (a(-1, "unfreeze_at"), [1, 0]),
+        (a(0.0, "min_delta"), [1000.0]),
         (a(True), []),
         (a("linear"), []),
     ],

@@ -133,6 +133,8 @@ def extremes(setting: Setting) -> list[Any]:
     value = setting.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return []
+    if value == 0:
+        return [type(value)(1000)]
     if isinstance(value, float):
         return [value * 1e-4, 1.0 if SHARES.fullmatch(setting.name.lower()) and 0 < value < 1 else value * 1e4]
     return [each for each in (1, 0, 10 * value) if each != value][:2]
