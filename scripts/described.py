@@ -46,6 +46,7 @@ NAMES = {
     "ranks": {"data", "model"},
     "rows": {"data"},
     "saved": {"saved", "loaded"},
+    "settings": {"optimizer", "schedule"},
     "schedule": {"schedule"},
     "update": {"update", "optimizer"},
     "weights": {"model", "loaded", "saved", "evaluation"},

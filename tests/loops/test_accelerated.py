@@ -150,7 +150,7 @@ def test_a_model_without_bf16(small: Recipe, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_only_accelerate_has_several_processes(small: Recipe) -> None:
     for changes in ({"processes": 2}, {"split_batches": True}, {"loop": "trainer", "processes": 2}):
-        with pytest.raises(ValueError, match="need the loop accelerate"):
+        with pytest.raises(ValueError, match="need loop accelerate"):
             dataclasses.replace(small, **changes)
     with pytest.raises(ValueError, match="batch_size must be a multiple of processes, found 8 rows for 3 processes"):
         small.with_(loop="accelerate", processes=3, split_batches=True)
