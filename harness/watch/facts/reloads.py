@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -143,10 +144,11 @@ class Reloads(Recogniser):
         if kept := self.tokenizers.get(path):
             template = getattr(kept.tokenizer, "chat_template", None) is not None
             order = replace(order, texts=self.texts(kept), template=template)
-        begun, terminal = time.perf_counter(), sys.__stderr__
-        if terminal is not None and terminal.isatty():
-            name = os.path.basename(path)
-            terminal.write(f"harness: loading {name} again, as its users will (--no-reload leaves that out)\n")
+        begun = time.perf_counter()
+        with suppress(AttributeError, OSError, ValueError):  # there is none, or the script has closed it
+            if sys.__stderr__.isatty():  # type: ignore[union-attr]
+                name = os.path.basename(path)
+                sys.__stderr__.write(f"harness: loading {name} again, as its users will (--no-reload)\n")  # type: ignore[union-attr]
         self._told[path] = loaded_again(path, order, model.args, model.kwargs)
         self.monitor.seconds_reloading += time.perf_counter() - begun
         return self._told[path]
