@@ -295,8 +295,14 @@ def _reloading(address: str, command: Sequence[str], env: Mapping[str, str], **_
 def _reload(folder: str, file: str, env: Mapping[str, str]) -> None:
     from huggingface_hub import constants
 
+    from harness.starts import view
+    from harness.starts.isolated import VARIABLE
+    from harness.starts.overlay import Overlay
     from harness.watch import reload
 
+    home = Path(env.get(VARIABLE, ""))
+    if home.is_absolute() and Overlay.is_at(home):
+        view.enter(home)  # where the script is that has saved it
     os.chdir(folder)
     forks.set_environment(env)
     constants.HF_HUB_OFFLINE = env.get("HF_HUB_OFFLINE") == "1"  # it was read when it was imported

@@ -6,6 +6,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -76,61 +77,30 @@ def vary(
     Exit status: 0 nothing was found (or only warnings; new relations report only warnings), 1 a relation that counts as
     an error is broken, 2 the script crashed or trained nothing.
     """
+    if settings and ignore:
+        raise click.UsageError("--ignore is for relations: with --settings, name the settings to turn with --select.")
     out = Output(json_file, quiet, format=format_)
     out.check()
     arguments = script_arguments(script, arguments, module=module)
 
+    from harness.report import log
+    from harness.report.settings import outcome_lines as lines_of_settings
+    from harness.report.vary import outcome_lines as lines_of_relations
+    from harness.starts.workdir import no_progress
+    from harness.vary.run import VaryReport, vary_script
+    from harness.vary.settings.run import SettingsReport, turn_settings
+
+    how: dict[str, Any] = {"module": module, "full": full, "select": select}
+    how["hidden"] = FileOptions(fresh=fresh).hidden(script, arguments, module=module)
+    how["tell"] = no_progress if quiet else partial(say, err=True)
     if settings:
-        sys.exit(_settings(script, arguments, select, out, full=full, module=module, fresh=fresh, quiet=quiet))
-
-    from harness.report import log
-    from harness.report.vary import outcome_lines
-    from harness.starts.workdir import no_progress
-    from harness.vary.run import vary_script
-
-    report = vary_script(
-        script,
-        arguments,
-        module=module,
-        full=full,
-        select=select,
-        ignore=ignore,
-        hidden=FileOptions(fresh=fresh).hidden(script, arguments, module=module),
-        tell=no_progress if quiet else partial(say, err=True),
-    )
+        turned = turn_settings(script, arguments, **how)
+        report: SettingsReport | VaryReport = turned
+        lines, found = lines_of_settings(turned), log.of_settings(turned)
+    else:
+        varied = vary_script(script, arguments, ignore=ignore, **how)
+        report, lines, found = varied, lines_of_relations(varied), log.of_vary(varied)
     if not quiet or report.findings:
-        echo(outcome_lines(report), err=True)
-    out.write(json.dumps(report.as_dict(), indent=2), lambda: log.of_vary(report))
+        echo(lines, err=True)
+    out.write(json.dumps(report.as_dict(), indent=2), lambda: found)
     sys.exit(FOUND if report.failed else 0)
-
-
-def _settings(
-    script: str,
-    arguments: tuple[str, ...],
-    names: tuple[str, ...],
-    out: Output,
-    *,
-    full: bool,
-    module: bool,
-    fresh: bool,
-    quiet: bool,
-) -> int:
-    """Turn the settings of a script; the exit status."""
-    from harness.report import log
-    from harness.report.settings import outcome_lines
-    from harness.starts.workdir import no_progress
-    from harness.vary.settings.run import turn_settings
-
-    report = turn_settings(
-        script,
-        arguments,
-        module=module,
-        full=full,
-        select=names,
-        hidden=FileOptions(fresh=fresh).hidden(script, arguments, module=module),
-        tell=no_progress if quiet else partial(say, err=True),
-    )
-    if not quiet or report.findings:
-        echo(outcome_lines(report), err=True)
-    out.write(json.dumps(report.as_dict(), indent=2), lambda: log.of_settings(report))
-    return FOUND if report.failed else 0

@@ -98,8 +98,8 @@ class _Loader:
     """Whether a row came twice in a pass."""
     largest: int = 0
     """Rows of the largest batch, as far as the sampler says."""
-    uses: dict[int, Use] = field(default_factory=dict)
-    """What became of the batches of its passes after these, by their ids."""
+    uses: list[Use] = field(default_factory=list)
+    """What became of the batches of its first passes after these."""
 
     def count(self, ended: Pass) -> None:
         self.passes += 1
@@ -120,13 +120,13 @@ class _Loader:
             shortened=self.shortened + other.shortened,
             left=self.left + other.left,
             pass_rows=(min(rows), max(rows)) if rows else None,
-            uses=dict(list((self.uses | other.uses).items())[:MOST_USES]),
+            uses=[*self.uses, *other.uses][:MOST_USES],
         )
 
     def as_used(self) -> _Loader:
         """This one; for what its batches were kept, where models were given them after the passes alone."""
-        of = 0 if any(use.trained for use in self.uses.values()) else 1
-        kept = self.role == ROLES[2] and any(use.trained or use.evaluated for use in self.uses.values())
+        of = 0 if any(use.trained for use in self.uses) else 1
+        kept = self.role == ROLES[2] and any(use.trained or use.evaluated for use in self.uses)
         return replace(self, role=ROLES[of]) if kept else self
 
     @property
@@ -179,9 +179,8 @@ class Loaders(Section):
         of, reading = event.of, self._reading.pop(event.of, _OpenPass())
         seen = self._seen(of)
         seen.count(of)
-        use = self._kept.of(of)
         if len(seen.uses) < MOST_USES:
-            seen.uses[id(use)] = use
+            seen.uses.append(self._kept.of(of))
         seen.planned, seen.largest = of.planned, max(seen.largest, reading.largest)
         indices, before, seen.before = reading.indices, seen.before, reading.indices
         if not indices:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import random
 import select
 import signal
 import subprocess
@@ -27,8 +26,8 @@ from harness.processes import Afterwards, started
 PAUSE = 0.02
 """Seconds after which the template looks again whether a copy has ended."""
 
-NOT_BEFORE = ("torch.cuda", "torch.utils.tensorboard", "tensorflow", "jax", "ray", "tests")
-"""Modules that are left to the script: they touch a GPU, start threads, or are nobody's library."""
+NOT_BEFORE = ("torch.cuda", "torch.utils.tensorboard", "tensorflow", "jax", "ray")
+"""Modules that are left to the script: they touch a GPU, or start threads."""
 
 GONE = "the process from which scripts are started has ended"
 
@@ -187,7 +186,6 @@ def _copy(request: Request) -> NoReturn:
 
             view.enter(Path(request.enters))
         os.chdir(request.folder)
-        random.seed()
         from harness.starts import child
 
         sys.argv = [child.__file__, request.orders]

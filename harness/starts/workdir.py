@@ -39,6 +39,9 @@ STORES = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 """A store for each time that torchrun starts the ranks: else they may look for each other where the last ones were
 (pytorch/pytorch#167288)."""
 
+MOST_SAID, MOST_PRINTED = 20_000, 2_000_000
+"""Characters that are kept of the end of what a start prints to stderr, and of the beginning of what it prints."""
+
 ABOUT = "about.json"
 """What a kept start has beside its journals."""
 
@@ -162,7 +165,7 @@ class Workdir:
                     if process.poll() != 0:
                         _end_ranks(orders)
             said.seek(0)
-            text = said.read()[-20_000:]
+            text = said.read()[-MOST_SAID:]
         return self._over(orders, there, time.perf_counter() - begun, text, timed_out=timed_out)
 
     def start_warm(self, warm: Warm, number: int, orders: Orders, timeout: float | None = None) -> tuple[Start, str]:
@@ -176,9 +179,11 @@ class Workdir:
         enters = str(self._directory.home) if isinstance(self._directory, Overlay) else None
         request = Request(number, str(orders.file), str(self.folder), str(said), self.environment(), enters)
         status = warm.start(request, timeout)
-        texts = [Path(f"{said}{suffix}").read_text(encoding="utf-8", errors="replace") for suffix in ("", ".err")]
         seconds = time.perf_counter() - begun
-        return self._over(orders, there, seconds, texts[1][-20_000:], timed_out=status is None), self.real(texts[0])
+        with open(said, encoding="utf-8", errors="replace") as file:
+            printed = file.read(MOST_PRINTED)
+        errors = Path(f"{said}.err").read_text(encoding="utf-8", errors="replace")[-MOST_SAID:]
+        return self._over(orders, there, seconds, errors, timed_out=status is None), self.real(printed)
 
     def _over(self, orders: Orders, there: frozenset[str], seconds: float, text: str, *, timed_out: bool) -> Start:
         """A start that has ended."""

@@ -21,6 +21,13 @@ TASK = "harness.vary.child:record"
 SEED = 0
 
 
+def begin_alike() -> None:
+    """Seed the libraries, so that what the script does not seed itself is the same in each start."""
+    random.seed(SEED)
+    np.random.seed(SEED)
+    torch.manual_seed(SEED)
+
+
 def record(orders: Orders) -> int:
     """Run a script under the recorder, with what its orders say changed, and write its account.
 
@@ -37,9 +44,7 @@ def record(orders: Orders) -> int:
     def listeners(recording: Recording) -> list[partial[Accountant]]:
         return [partial(accountant)]
 
-    random.seed(SEED)
-    np.random.seed(SEED)
-    torch.manual_seed(SEED)
+    begin_alike()
     with loaders.installed():
         try:
             return child.record(orders, listeners)

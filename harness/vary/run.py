@@ -265,10 +265,10 @@ class _Starts:
         # Of a script outside the working directory a place has its path, which is another in each start.
         journal.updates = [replace(each, where=named(each.where, workdir.real)) for each in journal.updates]
         journal.loads = named(journal.loads, workdir.real)
-        return Run(journal, named(account, workdir.real), start.seconds, _end(start, journal)), start
+        return Run(journal, named(account, workdir.real), start.seconds, ended(start, journal)), start
 
 
-def _end(start: Start, journal: Journal) -> str | None:
+def ended(start: Start, journal: Journal) -> str | None:
     """How a start ended that did not end well, in one line."""
     if start.timed_out:
         return f"it was stopped after {start.seconds:.0f} s"

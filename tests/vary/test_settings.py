@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from harness.cli import main
 from harness.starts.journal import BatchTrained, Journal, Update
+from harness.starts.levels import Level, why_not
 from harness.vary.settings.configured import named_in, settings_in, written
 from harness.vary.settings.differ import After, beyond_training, loss_alone, noise_of, of_updates
 from harness.vary.settings.find import Setting, reads_of, settings_of
@@ -74,6 +78,8 @@ def test_an_option_has_the_value_of_the_command_line() -> None:
         ("class Net:\n    def __init__(self, width=16): pass\nNet(8)", ["width"]),
         ("class C:\n    lr = 1e-3\nC(lr=0.5)", ["lr"]),
         ("class C:\n    lr = 1e-3\nc = C()\nc.lr = 0.5", ["lr"]),
+        ("class Net:\n    def __init__(self, momentum=0.9): pass\nNet()\nother.momentum = 0.5", []),
+        ("def train(*, lr=1e-3): pass\ntrain()\nother.lr = 0.5", []),
     ],
 )
 def test_a_default_that_is_not_in_force_is_no_setting(text: str, overridden: list[str]) -> None:
@@ -141,6 +147,8 @@ def a(value: Any, name: str = "x", **more: Any) -> Setting:
         (a("linear", "schedule"), ["constant"]),
         (a("a", choices=("a", "b", "c")), ["b", "c"]),
         (a("my run"), []),
+        (a(0.1, "model.dropout"), [0.05, 0.025]),
+        (a(3, "train.epochs"), [1, 6]),
         (a(True, "use_cuda"), []),
     ],
 )
@@ -160,6 +168,8 @@ def test_to_what_it_is_turned(setting: Setting, values: list[Any]) -> None:
         ("num_workers", None, True),
         ("per_device_eval_batch_size", None, True),
         ("fp16", None, False),
+        ("optim.weight_decay", "weight decay", False),
+        ("trainer.num_workers", None, True),
         ("samples", None, False),
     ],
 )
@@ -310,7 +320,8 @@ def optimizer_of(model, lr=1.0, weight_decay=0.0):
 
 
 @pytest.mark.slow
-def test_the_table_of_a_script(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["overlay", pytest.param("mirror", marks=pytest.mark.nightly)])
+def test_the_table_of_a_script(tmp_path: Path, level: Level) -> None:
     """As a user starts it, in processes of its own."""
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "helper.py").write_text(HELPER)
@@ -326,7 +337,8 @@ def test_the_table_of_a_script(tmp_path: Path) -> None:
         "--epochs",
         "3",
     ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = os.environ | ({"HARNESS_ISOLATION": level} if why_not(level) is None else {})
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "found.json").read_text())
     assert {each["name"]: each["effect"] for each in report["settings"]} == {
@@ -346,3 +358,9 @@ def test_the_table_of_a_script(tmp_path: Path) -> None:
     assert "weight_decay = 0.0 (helper.py:4) is not in force: another value is given at train.py:20" in done.stderr
     assert (tmp_path / "train.py").read_text() == SCRIPT
     assert sorted(each.name for each in tmp_path.iterdir()) == ["found.json", "helper.py", "train.py"]
+
+
+def test_relations_to_ignore_are_none_of_settings() -> None:
+    refused = CliRunner().invoke(main, ["vary", "--settings", "--ignore", "depends", "train.py"])
+    assert refused.exit_code == 2
+    assert "name the settings to turn with --select" in refused.output

@@ -68,6 +68,21 @@ def test_nothing_is_another_for_the_script() -> None:
     assert "__getattribute__" not in vars(argparse.Namespace)
 
 
+def test_what_nothing_has_to_read_is_no_option() -> None:
+    """What a launcher gives, and what a library adds and reads itself."""
+
+    def parse() -> argparse.Namespace:
+        own = parser()
+        own.add_argument("--local_rank", type=int, default=0)
+        library: dict[str, Any] = {}
+        exec(compile("def add(parser):\n    parser.add_argument('--theirs')", argparse.__file__, "exec"), library)
+        library["add"](own)
+        return own.parse_args([])
+
+    (parsed,) = told(OptionsParsed, parse)
+    assert [each.name for each in parsed.options] == ["lr", "weight_decay"]
+
+
 def test_a_parser_within_a_parser_is_no_other_command_line() -> None:
     def parse() -> argparse.Namespace:
         outer = parser()

@@ -19,6 +19,7 @@ from harness.starts.journal import Journal, Update, Writer
 from harness.starts.orders import Orders
 from harness.starts.recorder import Recording
 from harness.starts.warm import is_library
+from harness.vary.child import begin_alike
 from harness.vary.settings.differ import Differs, loss_alone, of_updates
 from harness.watch.locate import Locator
 
@@ -26,8 +27,6 @@ TASK = "harness.vary.settings.child:record"
 """What starts a script of which a setting is turned."""
 
 ABOUT, DIFFERS, LOSS_ALONE = "imported.json", "differs.json", "loss.json"
-
-SEED = 0
 
 
 class Comparing(Writer):
@@ -64,15 +63,8 @@ def record(orders: Orders) -> int:
 
     What the script does not seed itself begins alike in each start.
     """
-    import random
-
-    import numpy as np
-    import torch
-
     given, folder = orders.vary or {}, Path(orders.folder)
-    random.seed(SEED)
-    np.random.seed(SEED)
-    torch.manual_seed(SEED)
+    begin_alike()
 
     def listeners(recording: Recording) -> list[Any]:
         if (kept := given.get("expected")) is not None:

@@ -79,7 +79,7 @@ def _setting(file: str, name: str, value: Any, data: bytes, start: int, end: int
 
 def is_one(setting: Setting) -> bool:
     """Whether its name may be that of a setting."""
-    return not NOT_SETTINGS.fullmatch(setting.name.rpartition(".")[2])
+    return not NOT_SETTINGS.fullmatch(setting.own_name)
 
 
 def _number(word: str) -> float | None:

@@ -25,17 +25,6 @@ Part = Literal[
     "saved",
 ]
 
-TRAINING: tuple[Part, ...] = (
-    "rows",
-    "values of rows",
-    "learning rate",
-    "optimizer",
-    "loss",
-    "gradients",
-    "weights",
-    "number of updates",
-)
-
 NAMES_SHOWN = 3
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -51,10 +40,6 @@ class Differs:
     where: str | None = None
     by_draws: bool = False
     """Whether the generators of random numbers are elsewhere, so that all of it may follow from what was drawn."""
-
-    @property
-    def trains(self) -> bool:
-        return self.part in TRAINING
 
 
 def of_updates(one: Update, other: Update, noise: Mapping[str, Sequence[int]] = {}) -> Differs | None:

@@ -71,6 +71,11 @@ class Setting:
         return f"{self.file}:{self.line}"
 
     @property
+    def own_name(self) -> str:
+        """Its name without those of the tables that it is in: lr of optim.lr."""
+        return self.name.rpartition(".")[2]
+
+    @property
     def shown(self) -> str:
         """As a table names it."""
         name = {"option": f"--{self.name}", "argument": f"{self.of}({self.name})"}.get(self.kind, self.name)
@@ -97,21 +102,19 @@ def settings_of(files: Mapping[str, bytes], arguments: Sequence[str] = ()) -> Fo
         except (SyntaxError, ValueError) as error:
             found.not_read.append(f"{file}: {error}")
     calls = [each for module in modules.values() for each in module.calls]
-    assigned = Counter(name for module in modules.values() for name in module.attributes)
-    for module in modules.values():
-        for setting in module.settings():
-            given = _given(setting, arguments)
-            if given is not setting:
-                found.settings.append(given)
-            elif setting.kind == "default" and (by := _overridden(setting, calls, arguments)) is not None:
-                found.overridden.append((setting, by))
-            elif setting.kind in ("default", "option") and assigned[setting.name]:
-                by = next(
-                    module.attributes[setting.name] for module in modules.values() if setting.name in module.attributes
-                )
-                found.overridden.append((setting, by))
-            else:
-                found.settings.append(replace(setting, given_at=_given_by(setting, calls)))
+    assigned = {name: place for module in modules.values() for name, place in module.attributes.items()}
+    for setting in (setting for module in modules.values() for setting in module.settings()):
+        given = _given(setting, arguments)
+        overridden, given_at = _overridden(setting, calls)
+        # args.lr = … is another value of an option and of a field; of a function's default it is something else's.
+        if setting.kind == "option" or (setting.kind == "default" and "#" not in setting.of):
+            overridden = overridden or assigned.get(setting.name)
+        if given is not setting:
+            found.settings.append(given)
+        elif overridden is not None:
+            found.overridden.append((setting, overridden))
+        else:
+            found.settings.append(replace(setting, given_at=given_at))
     return found
 
 
@@ -149,28 +152,14 @@ class _Call:
     """Whether it passes arguments on that cannot be seen: ``*args``, ``**kwargs``."""
 
 
-def _given_by(setting: Setting, calls: Iterable[_Call]) -> str | None:
-    """Where a call gives a function another value than its default, though not each one does."""
+def _overridden(setting: Setting, calls: Iterable[_Call]) -> tuple[str | None, str | None]:
+    """Where all calls give a function, or a class, another value than its default, and where any does; or None."""
     owner, _, place = setting.of.partition("#")
-    if setting.kind != "default":
-        return None
-    of_owner = [each for each in calls if each.name == owner]
-    gives = (each for each in of_owner if setting.name in each.keywords or (place and each.positional > int(place)))
-    return next((each.place for each in gives), None)
-
-
-def _overridden(setting: Setting, calls: Iterable[_Call], arguments: Sequence[str]) -> str | None:
-    """Where all calls give a function, or a class, another value than its default; None where one may not."""
-    owner, _, place = setting.of.partition("#")
-    of_owner = [each for each in calls if each.name == owner]
-    if not of_owner:
-        return None
-    number = int(place) if place else None
-    gives = [
-        setting.name in each.keywords or (number is not None and each.positional > number) or each.unknown
-        for each in of_owner
-    ]
-    return of_owner[0].place if all(gives) else None
+    of_owner = [each for each in calls if setting.kind == "default" and each.name == owner]
+    gives = [setting.name in each.keywords or bool(place and each.positional > int(place)) for each in of_owner]
+    all_give = bool(of_owner) and all(given or each.unknown for given, each in zip(gives, of_owner, strict=True))
+    given_at = next((each.place for given, each in zip(gives, of_owner, strict=True) if given), None)
+    return of_owner[0].place if all_give else None, given_at
 
 
 class _Module:
@@ -286,7 +275,7 @@ class _Module:
                 yield from self._setting(names[place].arg, "default", f"{of}#{place - bound}", value)
         for name, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
             if default is not None and not NOT_SETTINGS.fullmatch(name.arg):
-                yield from self._setting(name.arg, "default", of, default)
+                yield from self._setting(name.arg, "default", f"{of}#", default)
 
     def _assignment(self, node: ast.Assign | ast.AnnAssign, owner: str) -> Iterator[Setting]:
         value = node.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +20,18 @@ from harness.findings import Finding, Report
 from harness.findings import count as counted
 from harness.starts.journal import Journal
 from harness.starts.warm import Warm, warm
-from harness.starts.workdir import LEAST_PATIENCE, PATIENCE, Command, Scratch, Start, at_once, must_train, scratch
-from harness.vary.run import AT_ONCE, IDLE, LAUNCHED, USUAL
+from harness.starts.workdir import (
+    LEAST_PATIENCE,
+    PATIENCE,
+    Command,
+    Scratch,
+    Start,
+    Workdir,
+    at_once,
+    must_train,
+    scratch,
+)
+from harness.vary.run import AT_ONCE, IDLE, LAUNCHED, USUAL, ended
 from harness.vary.settings.child import ABOUT, DIFFERS, LOSS_ALONE, TASK
 from harness.vary.settings.configured import is_one, named_in, settings_in, written
 from harness.vary.settings.differ import After, Differs, after, beyond_training, noise_of, of_updates
@@ -97,6 +108,8 @@ class _Start:
     differs: Differs | None
     after: After
     loss_alone: Differs | None = None
+    kept: str = ""
+    """Its journal, of one that others are compared with."""
 
     @property
     def journal(self) -> Journal:
@@ -105,14 +118,7 @@ class _Start:
     @property
     def crashed(self) -> str | None:
         """The last line of what ended it."""
-        if self.differs is not None:
-            return None
-        if self.start.timed_out:
-            return f"it was stopped after {self.start.seconds:.0f} s"
-        end = self.journal.end
-        text = self.start.said if end is None else end.crashed or end.failed
-        lines = [line for line in (text or "").strip().splitlines() if line.strip()]
-        return None if text is None else lines[-1] if lines else "it ended without a message"
+        return ended(self.start, self.journal) if self.differs is None else None
 
 
 def turn_settings(
@@ -183,8 +189,8 @@ def _settings(files: Mapping[str, bytes], arguments: Sequence[str]) -> tuple[lis
 def _selected(settings: Sequence[Setting], names: Sequence[str]) -> list[Setting]:
     if not names:
         return list(settings)
-    found = [each for each in settings if each.name in names or each.name.rpartition(".")[2] in names]
-    missing = [name for name in names if not any(name in (each.name, each.name.rpartition(".")[2]) for each in found)]
+    found = [each for each in settings if each.name in names or each.own_name in names]
+    missing = [name for name in names if not any(name in (each.name, each.own_name) for each in found)]
     if missing:
         known = ", ".join(dict.fromkeys(each.name for each in settings)) or "none"
         raise CannotTry(f"there is no setting {missing[0]} in force; the settings found are: {known}")
@@ -210,10 +216,13 @@ class _Starts:
         self._libraries: list[str] = []
         self._executed: set[str] = set()
         """The lines of these that are executed, as FILE:LINE."""
-        self._at_once, self.made, self.seconds = 1, 0, 0.0
+        self._at_once, self.made, self.updates, self.seconds = 1, 0, 0, 0.0
         self.sources: dict[str, bytes] = {}
-        self._whole: Journal | None = None
-        self.expected: Journal | None = None
+        self._one: _Start | None = None
+        """The unchanged script; what is started before there is one is compared with nothing."""
+        self._whole: _Start | None = None
+        """The same with complete passes."""
+        self._lock = threading.Lock()
 
     def unchanged(self, tell: Callable[[str], None]) -> None:
         """Start it as it is: once by itself, and twice as the others are started.
@@ -221,7 +230,7 @@ class _Starts:
         Raises:
             CannotTry: it crashes, or nothing is trained.
         """
-        first = self._start(self._command, {}, vary={"tells imports": True})
+        first = self._start(self._command, {}, tells_imports=True)
         must_train(first.start, self._command, launched=LAUNCHED, idle=IDLE)
         self.seconds = first.start.seconds
         self._patience = max(LEAST_PATIENCE, PATIENCE * first.start.seconds)
@@ -242,13 +251,8 @@ class _Starts:
             one, again = first, self._start(self._command, {})
             self._noise = noise_of(one.journal, again.journal)
         self.seconds = again.start.seconds  # the first one has waited for the imports
-        self._one, self._again, self.expected = one, again, one.journal
+        self._one, self._again, self.updates = one, again, len(one.journal.updates)
         tell(f"unchanged, as the others are started: {self.seconds:.1f} s")
-
-    @property
-    def updates(self) -> int:
-        """How many updates the unchanged script makes."""
-        return len(self._one.journal.updates)
 
     def files(self, script: Path | None) -> dict[str, bytes]:
         """The script, and what it imported of the user's own below the working directory, by their names from there."""
@@ -311,10 +315,10 @@ class _Starts:
     def together(self, found: Sequence[tuple[Setting, Turned]]) -> Iterator[Turned]:
         """The settings, of which those without effect are turned once more beside what did not come into play."""
         silent = [(setting, turned) for setting, turned in found if turned.effect in SILENT and purpose(setting.name)]
-        alive = {turned.name.rpartition(".")[2]: setting for setting, turned in found if turned.effect == "training"}
+        alive = {setting.own_name: setting for setting, turned in found if turned.effect == "training"}
         whys: dict[int, str] = {}
         for setting, turned in silent:
-            other = alive.get(setting.name.rpartition(".")[2])
+            other = alive.get(setting.own_name)
             if setting.kind in ("entry", "default") and other is not None and other.kind in ("in a file", "option"):
                 whys[id(turned)] = f"it is not in force: another value is given at {other.where}"
             elif setting.given_at is not None:
@@ -324,36 +328,35 @@ class _Starts:
             base = self._with([(setting, value)], compared=False)
             for dead, turned in silent if base.crashed is None else ():
                 if id(turned) not in whys:
-                    both = self._with([(setting, value), (dead, turned.tried[-1])], expected=base.journal)
-                    if both.crashed is None and self._effect(both, base.journal)[0] in ("training", "random draws"):
+                    both = self._with([(setting, value), (dead, turned.tried[-1])], expected=base)
+                    if both.crashed is None and self._effect(both, base)[0] in ("training", "random draws"):
                         whys[id(turned)] = f"it changes the training where {setting.name} is {value!r}"
         for _, turned in found:
             why = whys.get(id(turned))
             yield turned if why is None else replace(turned, effect="not in play", part=None, what=why)
 
-    def _effect(self, other: _Start, expected: Journal | None = None) -> tuple[Effect, Differs | None]:
+    def _effect(self, other: _Start, expected: _Start | None = None) -> tuple[Effect, Differs | None]:
+        assert self._one is not None
         differs = other.differs
-        number, made = len((expected or self._one.journal).updates), len(other.journal.updates)
+        number, made = len((expected or self._one).journal.updates), len(other.journal.updates)
         if differs is None and made < number:
             differs = Differs("number of updates", made, f"{made} for {number}")
         if differs is not None:
             return ("random draws" if differs.by_draws else "training"), differs
         if other.loss_alone is not None:
             return "output", other.loss_alone
-        if expected is not None:
+        beyond = beyond_training(self._one.after, self._again.after, other.after) if expected is None else None
+        if beyond is None:
             return "nothing", None
-        differs = beyond_training(self._one.after, self._again.after, other.after)
-        if differs is None:
-            return "nothing", None
-        return ("evaluation" if differs.part == "evaluation" else "output"), differs
+        return ("evaluation" if beyond.part == "evaluation" else "output"), beyond
 
     def _of_whole_passes(
         self, setting: Setting, value: Any, known: tuple[Effect, Differs | None]
     ) -> tuple[Effect, Differs | None]:
         """Its effect where no pass is shortened, if any was."""
-        if self._whole is None:
-            self._whole = self._start(self._command, {}, compared=False, shortened=False).journal
-        if len(self._whole.updates) <= len(self._one.journal.updates):
+        with self._lock:
+            self._whole = self._whole or self._start(self._command, {}, compared=False, shortened=False)
+        if len(self._whole.journal.updates) <= self.updates:
             return known
         other = self._with([(setting, value)], expected=self._whole, shortened=False)
         effect = self._effect(other, self._whole)
@@ -361,16 +364,15 @@ class _Starts:
 
     def _with(self, values: Sequence[tuple[Setting, Any]], **how: Any) -> _Start:
         """A start with other values of some settings."""
-        arguments, edits = list(self._command.arguments), dict[str, list[tuple[Setting, Any]]]()
-        flags = list[str]()
+        words: list[str | None] = list(self._command.arguments)
+        edits: dict[str, list[tuple[Setting, Any]]] = {}
         for setting, value in values:
             if setting.flag and value:
-                flags.append(setting.flag)
-            elif setting.argument is not None and setting.flag:
-                arguments[setting.argument] = ""
+                words.append(setting.flag)
             elif setting.argument is not None:
-                name, equals, _ = arguments[setting.argument].partition("=")
-                arguments[setting.argument] = f"{name}={value}" if equals else str(value)
+                name, equals, _ = self._command.arguments[setting.argument].partition("=")
+                other = f"{name}={value}" if equals else str(value)
+                words[setting.argument] = None if setting.flag else other
             elif not setting.flag:
                 edits.setdefault(setting.file, []).append((setting, value))
         edited = {}
@@ -379,31 +381,29 @@ class _Starts:
             for setting, value in sorted(several, key=lambda each: -each[0].start):
                 data = data[: setting.start] + written(setting, value) + data[setting.end :]
             edited[file] = data
-        words = (
-            *(word for word, was in zip(arguments, self._command.arguments, strict=True) if word or not was),
-            *flags,
-        )
-        return self._start(replace(self._command, arguments=words), edited, **how)
+        arguments = tuple(word for word in words if word is not None)
+        return self._start(replace(self._command, arguments=arguments), edited, **how)
 
     def _start(
         self,
         command: Command,
         edited: Mapping[str, bytes],
         *,
-        vary: dict[str, Any] | None = None,
-        expected: Journal | None = None,
+        expected: _Start | None = None,
         compared: bool = True,
         shortened: bool | None = None,
+        tells_imports: bool = False,
     ) -> _Start:
+        """A start, which ends at the first update that is not that of ``expected``, or of the unchanged script."""
         workdir, number = self._given.workdir(next(self._numbers), command), next(self._numbers)
         self.made += 1
         try:
             for name, data in edited.items():
                 workdir.put(name, data)
-            kept = (expected or self.expected) if compared else None
-            given = dict(vary or {})
-            if kept is not None:
-                given |= {"expected": self._kept(kept), "noise": self._noise}
+            beside = (expected or self._one) if compared else None
+            given: dict[str, Any] = {"tells imports": tells_imports}
+            if beside is not None:
+                given |= {"expected": beside.kept, "noise": self._noise}
             orders = workdir.orders(
                 task=TASK, vary=given, shortened=self._shortened if shortened is None else shortened
             )
@@ -412,32 +412,29 @@ class _Starts:
                 start = workdir.start(orders, self._patience)
             else:
                 start, said = workdir.start_warm(self._warm, number, orders, self._patience)
-            folder, differs = Path(orders.folder), None
-            if vary is not None:
-                about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-                self._files, self._libraries = [workdir.real(each) for each in about["users"]], about["libraries"]
-                here = os.path.realpath(os.getcwd()) + os.sep
-                for file, lines in about["executed"].items():
-                    name = os.path.realpath(workdir.real(file)).removeprefix(here)
-                    self._executed |= {f"{name}:{line}" for line in lines}
-            if (folder / DIFFERS).exists():
-                differs = Differs(**json.loads((folder / DIFFERS).read_text(encoding="utf-8")))
-            alone = None
-            if (folder / LOSS_ALONE).exists():
-                alone = Differs(**json.loads((folder / LOSS_ALONE).read_text(encoding="utf-8")))
-            if kept is None:
-                self._keep(orders.journal(0), start.journals[0])
-            return _Start(start, differs, after(start.journals[0], said), alone)
+            folder = Path(orders.folder)
+            if (folder / ABOUT).exists():
+                self._learn(json.loads((folder / ABOUT).read_text(encoding="utf-8")), workdir)
+            kept = ""
+            if beside is None:
+                kept = str(self._given.root / f"journal-{number}.jsonl")
+                Path(kept).write_bytes(orders.journal(0).read_bytes())
+            after_it = after(start.journals[0], said)
+            return _Start(start, _told(folder / DIFFERS), after_it, _told(folder / LOSS_ALONE), kept)
         finally:
             workdir.remove()
 
-    def _keep(self, file: Path, journal: Journal) -> None:
-        """Keep a journal as it was written, for the starts that are compared with it."""
-        kept = self._given.root / f"journal-{id(journal)}.jsonl"
-        kept.write_bytes(file.read_bytes())
+    def _learn(self, about: dict[str, Any], workdir: Workdir) -> None:
+        """Keep which files and libraries the script imports, and which of its lines are executed."""
+        self._files, self._libraries = [workdir.real(each) for each in about["users"]], about["libraries"]
+        here = os.path.realpath(os.getcwd()) + os.sep
+        for file, lines in about["executed"].items():
+            name = os.path.realpath(workdir.real(file)).removeprefix(here)
+            self._executed |= {f"{name}:{line}" for line in lines}
 
-    def _kept(self, journal: Journal) -> str:
-        return str(self._given.root / f"journal-{id(journal)}.jsonl")
+
+def _told(file: Path) -> Differs | None:
+    return Differs(**json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
 
 
 def _since(begun: float) -> float:
@@ -447,14 +444,14 @@ def _since(begun: float) -> float:
 def _judged(settings: Sequence[Turned], sources: Mapping[str, bytes], script: str) -> Iterator[Finding]:
     faults = catalogue.settings()
     for each in settings:
-        what = purpose(each.name.rpartition(".")[2])
+        what = purpose(each.name)
         tried = ", ".join(f"{value!r}" for value in each.tried)
-        if what is not None and each.effect in ("nothing", "output"):
+        if what is not None and each.effect in SILENT:
             observed = f"{each.name} = {each.value!r}: with {tried} all updates and scores are the same, bit for bit"
             reads = [line for line in reads_of(each.name, sources) if line != each.where]
             observed += f"; it is read at {', '.join(reads[:3])}" if reads else "; no line of yours reads it"
             yield faults[WITHOUT_EFFECT].finding(f"another training, as it is about {what}", observed, each.where, None)
-        elif is_side(each.name.rpartition(".")[2]) and each.effect == "training":
+        elif is_side(each.name) and each.effect == "training":
             differs = f"{each.part}, {each.what}"
             observed = f"{each.name} = {each.value!r}: with {tried} update {each.update} is another ({differs})"
             yield faults[WITH_SIDE_EFFECT].finding("the same training", observed, each.where, each.update)

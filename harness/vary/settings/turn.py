@@ -93,8 +93,8 @@ ELSEWHERE = re.compile(
 
 
 def purpose(name: str) -> str | None:
-    """What a setting is for; None where that cannot be told by its name."""
-    lower = name.lower()
+    """What a setting is for; None where that cannot be told by its own name."""
+    lower = name.rpartition(".")[2].lower()
     if SIDE.fullmatch(lower) or ELSEWHERE.fullmatch(lower):
         return None
     return next((what for what, names in TRAINS.items() if re.fullmatch(names, lower)), None)
@@ -102,12 +102,12 @@ def purpose(name: str) -> str | None:
 
 def is_side(name: str) -> bool:
     """Whether it must not matter to the training."""
-    return SIDE.fullmatch(name.lower()) is not None
+    return SIDE.fullmatch(name.rpartition(".")[2].lower()) is not None
 
 
 def others(setting: Setting) -> list[Any]:
     """Other values to try, the first one first; none where nothing is known that would be valid."""
-    value, name = setting.value, setting.name.lower()
+    value, name = setting.value, setting.own_name.lower()
     if ELSEWHERE.fullmatch(name):
         return []
     if isinstance(value, bool):
@@ -121,7 +121,7 @@ def others(setting: Setting) -> list[Any]:
         # One of them alone: of weights that are all doubled a mean is the same.
         if all(isinstance(each, int | float) for each in value):
             return [type(value)((_half(value[0]), *value[1:]))]
-        return [value[:-1]] if len(value) > 1 and purpose(setting.name) else []
+        return [value[:-1]] if len(value) > 1 and purpose(name) else []
     return _numbers(name, value)
 
 
@@ -136,7 +136,7 @@ def extremes(setting: Setting) -> list[Any]:
     if value == 0:
         return [type(value)(1000)]
     if isinstance(value, float):
-        return [value * 1e-4, 1.0 if SHARES.fullmatch(setting.name.lower()) and 0 < value < 1 else value * 1e4]
+        return [value * 1e-4, 1.0 if SHARES.fullmatch(setting.own_name.lower()) and 0 < value < 1 else value * 1e4]
     return [each for each in (1, 0, 10 * value) if each != value][:2]
 
 

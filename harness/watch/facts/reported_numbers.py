@@ -605,8 +605,8 @@ class ReportedNumbers(Recogniser):
 
     def _add_up(self) -> None:
         new = _Training()
-        losses = brought([loss for loss, _ in self._losses])
-        given = iter(brought([each for each in self._given if each is not None]))
+        read = brought([*(loss for loss, _ in self._losses), *(each for each in self._given if each is not None)])
+        losses, given = read[: len(self._losses)], iter(read[len(self._losses) :])
         for loss, (_, rows), mean in zip(losses, self._losses, self._given, strict=True):
             self._last = float(loss)
             new = new.and_one(self._last, rows)

@@ -15,7 +15,7 @@ from weakref import ref
 
 from harness.watch.bounded import MOST
 from harness.watch.events import Option, OptionsParsed, Reading
-from harness.watch.instrument.patches import Instrument, Original, Patches
+from harness.watch.instrument.patches import Instrument, Original, Patches, calling_frame
 from harness.watch.session import Session
 
 SHOWS = re.compile(
@@ -25,6 +25,11 @@ SHOWS = re.compile(
 
 OURS = (argparse.__file__, f"{Path(__file__).parents[2]}{os.sep}")
 """Files whose reading is none of the script's."""
+
+
+UNREAD = (argparse.SUPPRESS, "help", "local_rank")
+"""Attributes that nothing has to read: torch's former launcher gives --local_rank to every script, which must take
+it."""
 
 
 class _Options:
@@ -39,7 +44,8 @@ class _Options:
 
     def added(self, original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         action = original(*args, **kwargs)
-        if monitor := self._session.current():
+        monitor = self._session.current()
+        if monitor is not None and monitor.locator.is_users(calling_frame()):  # else it is a library's, which reads it
             self._made[id(action)] = monitor.locator.where()
         return action
 
@@ -52,11 +58,9 @@ class _Options:
         monitor = self._session.current()
         if not outer and monitor is not None and type(found) is tuple and type(found[0]) is argparse.Namespace:
             known = [
-                Option(action.dest, max(action.option_strings, key=len), self._made.get(id(action)))
+                Option(action.dest, max(action.option_strings, key=len), self._made[id(action)])
                 for action in args[0]._actions
-                if action.option_strings
-                and action.dest != argparse.SUPPRESS
-                and not isinstance(action, argparse._HelpAction)
+                if id(action) in self._made and action.option_strings and action.dest not in UNREAD
             ]
             event = OptionsParsed(tuple(known), monitor.locator.where(), Reading())
             if len(self._parsed) < MOST:
@@ -69,8 +73,8 @@ class _Options:
         known = self._parsed.get(id(namespace))
         if known is None or known[0]() is not namespace:
             return
-        caller = sys._getframe(2)
-        if caller.f_code.co_filename.startswith(OURS):
+        caller = sys._getframe(1).f_back
+        if caller is None or caller.f_code.co_filename.startswith(OURS):
             return
         if name == "__dict__":
             line = linecache.getline(caller.f_code.co_filename, caller.f_lineno)

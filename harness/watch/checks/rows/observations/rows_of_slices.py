@@ -15,7 +15,7 @@ from harness.watch.bus import Recogniser
 from harness.watch.checks.rows.observations.rows_by_hand import FRAMES, RowsByHand
 from harness.watch.events import BackwardBegins, End, Fact, Forward
 from harness.watch.run.evaluations import Evaluation, ScoredCall
-from harness.watch.run.rows import MOST_ROWS, TrainedRows, exact, largest, rows_given
+from harness.watch.run.rows import KNOWN, MOST_ROWS, TrainedRows, exact, largest, rows_given
 
 MIN_EPOCHS = 3
 """Times that the first row was trained on. Half or double of it changes verdicts (docs/detection.md)."""
@@ -225,32 +225,36 @@ class RowsHeldOut(Recogniser):
         """Row to its label in the loss."""
         self._said: dict[int, int] = {}
         """Row to the class that a model took it for, without a gradient, before any loss had a label of it."""
+        self._in_vain = 0
+        """Calls in a row of which nothing was new: an evaluation asks about the same rows after each epoch."""
 
     def on_forward(self, event: Forward) -> None:
         """What a model says of rows of which no loss has had a label yet."""
         logits = None if event.gradients or event.batch is not None else event.logits
-        rows = None if logits is None or logits.dim() != 2 else rows_given(event)
-        if logits is None or rows is None or len(rows) != len(logits) or len(rows) > MOST_ROWS - len(self._said):
+        if logits is None or logits.dim() != 2 or len(logits) < MIN_ROWS or self._in_vain >= KNOWN:
             return
-        for row, label in zip(exact(rows), logits.detach().argmax(1).tolist(), strict=True):
-            if row not in self._labels:
-                self._said[row] = label
+        rows = rows_given(event)
+        if rows is None or len(rows) != len(logits) or len(rows) > MOST_ROWS - len(self._said):
+            return
+        said = zip(exact(rows), logits.detach().argmax(1).tolist(), strict=True)
+        new = {row: label for row, label in said if row not in self._labels and self._said.get(row) != label}
+        self._said |= new
+        self._in_vain = 0 if new else self._in_vain + 1
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if event.batch is not None or event.inside_step or not event.at.sampled:
             return
         forwards = [f for f in event.forwards if f.gradients and f.logits is not None and f.logits.dim() == 2]
         said = None if len(forwards) != 1 else forwards[0].logits
-        given = None if said is None else rows_given(forwards[0])
-        rows = (
-            [] if said is None or given is None or len(given) != len(said) or len(given) > MOST_ROWS else exact(given)
-        )
-        targets = event.losses[0].target if len(event.losses) == 1 else None
-        labels = [] if targets is None or targets.dim() != 1 or targets.is_floating_point() else targets.tolist()
-        if len(rows) == len(labels) <= MOST_ROWS - len(self._labels):
-            self._labels |= dict(zip(rows, labels, strict=True))
         if said is None or len(said) < MIN_ROWS or said.is_leaf:
             return
+        rows = self._trained.at_hand.get(self.monitor.number_of(forwards[0].model), [])
+        rows = rows if len(rows) == len(said) <= MOST_ROWS else []
+        targets = event.losses[0].target if len(event.losses) == 1 and rows else None
+        whole = targets is not None and targets.dim() == 1 and not targets.is_floating_point()
+        labels = targets.tolist() if targets is not None and whole and len(targets) <= len(rows) else []
+        if len(rows) == len(labels) <= MOST_ROWS - len(self._labels):
+            self._labels |= dict(zip(rows, labels, strict=True))
         masks = {name: each for name, each in self._rows.held_out() if _is_mask(each, len(said))}
         if masks:
             hook = self.monitor.guarded(self, self._looking(masks, rows, labels, event.where))
