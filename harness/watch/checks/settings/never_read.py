@@ -16,7 +16,9 @@ class NeverRead(Check):
 
     ## When it is right
     An option that the script reads only in another mode is not reported: a line of yours reads it. Neither are those of
-    a parser whose values are handed on whole (`vars(args)`, `copy`), unless that line prints, logs or saves them.
+    a parser whose values are handed on whole (`vars(args)`, `copy`), unless that line prints, logs or saves them. Nor
+    are options that a library adds to your parser, and `--local_rank`, which torch's former launcher gives to every
+    script.
 
     `harness vary --settings` finds options that are read and still change nothing.
     """
