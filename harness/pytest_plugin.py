@@ -134,6 +134,7 @@ class Trainings(pytest.File):
     """The trainings of ``[[tool.harness.training]]``, each with a test for each section of its baseline."""
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        from harness.baseline.settings_table import SETTINGS
         from harness.baseline.trainings import sections
         from harness.errors import CannotTry
         from harness.settings import trainings
@@ -147,7 +148,7 @@ class Trainings(pytest.File):
                 f"harness: {self.path} names no training; add [[tool.harness.training]] with a name and a script"
             )
         for each in found:
-            for section in ("checks", *sections()):
+            for section in ("checks", *(name for name in sections() if name != SETTINGS or each.settings)):
                 yield TrainingSection.from_parent(
                     self, name=f"{each.name}[{section}]", training=each, section=section, folder=folder
                 )

@@ -22,7 +22,7 @@ from harness.findings import Finding, lines_at
 
 CHECKS = ("select", "ignore")
 KEYS = (*CHECKS, "scripts", "reload", "training")
-OF_TRAINING = ("same-as", "vary", "ignore", "tolerance")
+OF_TRAINING = ("same-as", "vary", "settings", "ignore", "tolerance")
 """What an entry of a training may have beside its name and its script."""
 
 COMMENT = re.compile(r"#\s*harness:\s*ignore\[([^\]]*)\]")
@@ -87,6 +87,8 @@ class Training:
     """The ways to start it in which it is the same training."""
     vary: bool = False
     """Whether the relations of ``harness vary`` have to hold for it."""
+    settings: bool = False
+    """Whether its baseline has the table of ``harness vary --settings``."""
     ignore: Sequence[str] = ()
     """Patterns of the facts and numbers that are not compared."""
     tolerance: Mapping[str, float] = field(default_factory=dict)
@@ -187,15 +189,16 @@ def trainings(folder: Path | None = None) -> tuple[Path, list[Training]]:
         ways = entry.get("same-as", [])
         if not isinstance(ways, list) or not all(isinstance(each, str) for each in ways):
             raise CannotTry(f"{file}: same-as of training {name} is a list of arguments; found {ways!r}")
-        vary = entry.get("vary", False)
-        if not isinstance(vary, bool):
-            raise CannotTry(f"{file}: vary of training {name} is true or false; found {vary!r}")
+        for key in ("vary", "settings"):
+            if not isinstance(entry.get(key, False), bool):
+                raise CannotTry(f"{file}: {key} of training {name} is true or false; found {entry[key]!r}")
         command = _command(file, script, f"training {name}")
         found[name] = Training(
             name,
             command,
             [_way(file, each, name) for each in ways],
-            vary,
+            entry.get("vary", False),
+            entry.get("settings", False),
             _ignored(file, name, entry.get("ignore", [])),
             _tolerated(file, name, entry.get("tolerance", {})),
         )

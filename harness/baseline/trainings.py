@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from harness.baseline.formerly import fact_today, not_kept
 from harness.baseline.pairing import MODEL, Pairs, pairs
 from harness.baseline.rows import sentences
+from harness.baseline.settings_table import SETTINGS, settings_lines
 from harness.describe.description import ORDER, Description
 from harness.describe.lines import BITS
 from harness.errors import CannotTry
@@ -145,7 +146,7 @@ def section_of(key: str) -> str:
 
 
 def sections() -> tuple[str, ...]:
-    return (*(each for each in ORDER if each != "checks"), NUMBERS)
+    return (*(section for section in ORDER if section != "checks"), SETTINGS, NUMBERS)
 
 
 def path_of(folder: Path, name: str) -> Path:
@@ -217,6 +218,11 @@ def record(
     stored = StoredTraining(
         command, commit_of(folder), fingerprint(), facts, says_of(runs[0]), dict(runs[0].numbers), noise
     )
+    if training.settings:
+        tell(f"{training.name}: each setting, about ten times the {runs[0].seconds:.0f} s of a run")
+        table = replace(runs[0], lines=settings_lines(training, folder))
+        stored.facts |= table.facts
+        stored.says |= says_of(table)
     return stored, runs[0]
 
 
@@ -242,10 +248,20 @@ def compare(training: Training, folder: Path, stored: StoredTraining, observed: 
             f"the baseline of training {training.name} was recorded with {stored.command!r}, but pyproject.toml "
             f"says {command!r}; record it again with harness baseline record {training.name}"
         )
-    now = described(training, folder)
+    now = _with_settings(training, folder, stored)
     if observed is not None:
         write(observed, _observed(stored, now, folder), training.name)
     return verdict(training.name, stored, now, ignore=training.ignore, tolerance=training.tolerance)
+
+
+def _with_settings(training: Training, folder: Path, stored: StoredTraining) -> Description:
+    """What a training does now, with the table of its settings if it is wanted; without, that of the baseline goes."""
+    now = described(training, folder)
+    if training.settings:
+        now.lines += settings_lines(training, folder)
+    else:
+        _take(stored, now, [SETTINGS])
+    return now
 
 
 def _observed(stored: StoredTraining, now: Description, folder: Path) -> StoredTraining:
@@ -530,7 +546,7 @@ def accept(
     if os.environ.get("CI"):
         raise CannotTry("nothing is accepted while CI is set: accept it on your machine, and commit the file")
     stored = read(path, training.name)
-    now = described(training, folder)
+    now = _with_settings(training, folder, stored)
     found = verdict(training.name, stored, now, ignore=training.ignore, tolerance=training.tolerance)
     if found.findings:
         raise CannotTry(f"not accepted: {said(found.findings[0])}; a baseline never accepts an error")
@@ -543,7 +559,7 @@ def accept(
     if {each.section for each in _classes(paired)} <= {*accepted}:
         _call_as(stored, paired.turned())
     if NUMBERS in to_take:
-        anew, _ = record(training, folder, now, tell)
+        anew, _ = record(replace(training, settings=False), folder, now, tell)
         stored.numbers, stored.noise, stored.fingerprint = anew.numbers, anew.noise, anew.fingerprint
         accepted.append(NUMBERS)
     if not accepted and ALL in wanted and found.renamed:

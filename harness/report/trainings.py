@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from harness.baseline.rows import is_digest, of_what
+from harness.baseline.settings_table import SETTINGS
 from harness.baseline.trainings import NUMBERS, first_update, said
 from harness.findings import few, shortened
 
@@ -40,12 +41,16 @@ def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
         return
     section, *behind = verdict.changed
     place = f" ({verdict.where[section]})" if section in verdict.where else ""
-    yield f"{verdict.name}: {section} differ{'' if section == NUMBERS else 's'} from the baseline{place}"
+    yield f"{verdict.name}: {section} differ{'' if section in (NUMBERS, SETTINGS) else 's'} from the baseline{place}"
     yield from _block(verdict, section, MOST_FACTS)
-    for other in (each for each in behind if each != NUMBERS):
+    for other in (each for each in behind if each not in (NUMBERS, SETTINGS)):
         first, *others = fact_lines(verdict.changed[other], verdict.rows)
         more = f", and {len(others)} more" if others else ""
         yield f"  {other} differs too: {first}{more}"
+    if SETTINGS in behind:
+        yield "  settings differ too:"
+        lines = fact_lines(verdict.changed[SETTINGS], verdict.rows)
+        yield from _most((f"    {line}" for line in lines), MOST_FACTS, "    ")
     yield from (f"  {note}" for note in _notes(verdict))
     if section != NUMBERS:
         yield f"  numbers {'differ too' if NUMBERS in verdict.changed else _agree(verdict)}:"

@@ -14,8 +14,9 @@ from click.testing import CliRunner
 
 import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
 from harness.baseline import same_training, trainings
+from harness.baseline.settings_table import lines_of
 from harness.cli import main
-from harness.describe.description import Description
+from harness.describe.description import Description, Line
 from harness.errors import CannotTry
 from harness.findings import Finding
 from harness.settings import Training, Way
@@ -244,7 +245,7 @@ def pytests(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
 def test_pytest_has_a_test_for_each_section(project: Path, pytester: pytest.Pytester, does: Does) -> None:
     does(run())
     cli("record", "small")
-    sections = 1 + len(trainings.sections())
+    sections = len(trainings.sections())  # that of the checks, and not that of the settings
     pytests(pytester, "--harness-training").assert_outcomes(passed=sections)
 
     lines = [*FEWER.lines[:3], replace(LINES[3], facts={**LINES[3].facts, "update.SGD.steps": 7})]
@@ -253,6 +254,44 @@ def test_pytest_has_a_test_for_each_section(project: Path, pytester: pytest.Pyte
     result.assert_outcomes(failed=1, skipped=1, passed=sections - 2)
     result.stdout.fnmatch_lines(["*small[[]data]*", "small: data differs from the baseline (train.py:7)"])
     result.stdout.fnmatch_lines(["SKIPPED*also differs, maybe because of data"])
+
+
+def table(**effects: str) -> list[Line]:
+    return lines_of([{"name": n, "shown": f"{n} = 1", "where": "train.py:3", "effect": e} for n, e in effects.items()])
+
+
+def test_a_setting_that_loses_its_effect_is_named(
+    project: Path, pytester: pytest.Pytester, does: Does, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    does(run())
+    cli("record", "small")
+    (project / "pyproject.toml").write_text(f"{PROJECT}settings = true\n")
+    monkeypatch.setattr(trainings, "settings_lines", lambda training, folder: table(lr="training", decay="training"))
+    assert "settings.train.py.decay: was absent" in cli("compare", "small")[1], "its baseline has no table yet"
+    assert cli("accept", "small", "settings", "--why", "a table")[0] == 0
+    pytests(pytester, "--harness-training").assert_outcomes(passed=1 + len(trainings.sections()))
+
+    monkeypatch.setattr(trainings, "settings_lines", lambda training, folder: table(lr="training", decay="nothing"))
+    result = pytests(pytester, "--harness-training")
+    result.assert_outcomes(failed=1, passed=len(trainings.sections()))
+    result.stdout.fnmatch_lines(
+        [
+            "small: settings differ from the baseline (train.py:3)",
+            '*settings.train.py.decay: "changes the training" -> "changes nothing"',
+        ]
+    )
+    (project / "pyproject.toml").write_text(PROJECT)
+    assert cli("compare", "small")[0] == 0, "without settings = true nobody asks for the table"
+
+
+def test_settings_of_one_name_are_numbered() -> None:
+    names = [
+        {"name": "lr", "shown": f"{of}(lr) = 1", "where": "a/b.py:3", "effect": "output"} for of in ("SGD", "Adam")
+    ]
+    assert [line.facts for line in lines_of([*names])] == [
+        {"settings.a/b.py.lr": "changes only what is printed or saved"},
+        {"settings.a/b.py.lr#2": "changes only what is printed or saved"},
+    ]
 
 
 @pytest.fixture
@@ -281,7 +320,7 @@ def test_a_training_is_held_to_the_ways_in_which_it_is_the_same(in_other_ways: P
 def test_pytest_has_a_test_for_each_way(in_other_ways: Path, pytester: pytest.Pytester, does: Does) -> None:
     does(run())
     result = pytests(pytester, "--harness-training", "-k", "same")
-    result.assert_outcomes(passed=1, failed=1, deselected=1 + len(trainings.sections()))
+    result.assert_outcomes(passed=1, failed=1, deselected=len(trainings.sections()))
     result.stdout.fnmatch_lines(
         ["*small[[]same as --batch 4 --accumulate 2]*", "*loss of update 1: 0.7 -> 1.4, 2 times*"]
     )
@@ -305,7 +344,7 @@ def test_pytest_varies_a_training(
     monkeypatch.setattr(vary_run, "vary_script", vary_script)
     (project / "pyproject.toml").write_text(f"{PROJECT}vary = true\n")
     done = pytests(pytester, "--harness-training", "-k", "vary")
-    done.assert_outcomes(**{outcome: 1, "deselected": 1 + len(trainings.sections())})
+    done.assert_outcomes(**{outcome: 1, "deselected": len(trainings.sections())})
     assert ("depends::on-workers: It is another." in done.stdout.str()) == (result == "broken")
 
 
@@ -325,7 +364,7 @@ def test_what_cannot_be_held_to_it_is_said(words: list[str], status: int, said: 
 def test_pytest_says_what_could_not_be_compared(project: Path, pytester: pytest.Pytester, does: Does) -> None:
     does(run())
     result = pytests(pytester, "--harness-training", "-k", "data")
-    result.assert_outcomes(failed=1, deselected=len(trainings.sections()))
+    result.assert_outcomes(failed=1, deselected=len(trainings.sections()) - 1)
     result.stdout.fnmatch_lines(["*training small has no baseline*record it with harness baseline record small*"])
     (project / "pyproject.toml").write_text("")
     assert "names no training" in str(

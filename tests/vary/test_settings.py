@@ -44,6 +44,11 @@ def found(text: str, *arguments: str) -> dict[str, Any]:
         ("@dataclass\nclass C:\n    lr: float = 0.1\n    decay: float = field(default=0.2)", {"lr": 0.1, "decay": 0.2}),
         ("parser.add_argument('--lr', type=float, default=1e-3)", {"lr": 1e-3}),
         ("parser.add_argument('-s', '--no-shuffle', action='store_true')", {"no_shuffle": False}),
+        (
+            "@click.option('--lr', default=0.1)\n@click.option('--amp', is_flag=True)\ndef main(lr, amp): pass",
+            {"lr": 0.1, "amp": False},
+        ),
+        ("@click.option('--drop/--no-drop', default=True)\ndef main(drop): pass", {"drop": True}),
         # Counters, axes, shapes, paths, and what is assigned again
         ("total = 0.0\nfor each in rows:\n    total += each", {}),
         ("best = -1", {}),

@@ -207,6 +207,8 @@ class _Module:
             if isinstance(node, ast.ClassDef):
                 yield from self._in(node.body, node.name)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                for decorator in node.decorator_list:  # click has its options there
+                    yield from self._inside(decorator)
                 yield from self._defaults(node, owner)
                 yield from self._in(node.body, "")
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -250,16 +252,19 @@ class _Module:
         flags = [each for each in words if PARSED.match(each)]
         if not flags:
             return
-        long = max(flags, key=len)
+        long = max(flags, key=len).partition("/")[0]  # click: --shuffle/--no-shuffle
         given = {each.arg: each.value for each in node.keywords}
         name = long.lstrip("-").replace("-", "_")
         action = given.get("action")
+        stores_a_flag = isinstance(action, ast.Constant) and action.value in ("store_true", "store_false")
         if NOT_SETTINGS.fullmatch(name):
             return
-        if isinstance(action, ast.Constant) and action.value in ("store_true", "store_false"):
+        if stores_a_flag or ("default" not in given and _literal(given.get("is_flag", node)) is True):
             yield Setting(name, "option", "", self.file, node.lineno, False, flag=long)
         elif "default" in given:
             choices = given.get("choices")
+            if isinstance(kind := given.get("type"), ast.Call) and _dotted(kind.func).endswith("Choice") and kind.args:
+                choices = kind.args[0]
             known = _literal(choices) if choices is not None else None
             for each in self._setting(name, "option", "", given["default"]):
                 yield replace(each, line=node.lineno, choices=tuple(known) if isinstance(known, list | tuple) else ())
