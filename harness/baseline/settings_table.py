@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.describe.description import Line
@@ -28,7 +29,7 @@ def settings_lines(training: Training, folder: Path) -> list[Line]:
     return lines_of(json.loads(ran.written)["settings"])
 
 
-def lines_of(turned: list[dict[str, object]]) -> list[Line]:
+def lines_of(turned: Sequence[Mapping[str, object]]) -> list[Line]:
     """The lines of a table: a setting is known by its file and its name, and by its place among those of that name."""
     times: Counter[str] = Counter()
     lines = []
