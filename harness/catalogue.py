@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Literal
 
 from harness.errors import CannotTry
 from harness.findings import Finding, Severity
+from harness.former_ids import formerly
 
 CHECKS, LOSSES, CAUSES = "harness.watch.checks", "harness.resume.losses", "harness.compare.causes"
 RELATIONS, SETTINGS = "harness.vary.relations", "harness.vary.settings.faults"
@@ -101,9 +102,6 @@ class Fault:
     A new fault is reported as a warning, however severe it is."""
     since: ClassVar[str] = "0.2.0"
     """The version that names it first."""
-    formerly: ClassVar[tuple[str, ...]] = ()
-    """Ids that it had before, or of the fault that it was a part of: ``--ignore``, stored files and comments in scripts
-    may still use them. An id whose fault was parted stands for all parts."""
     explains: ClassVar[tuple[str, ...]] = ()
     """Ids of faults whose findings follow from this one's, and would say the same bug twice."""
     page: ClassVar[Page]
@@ -156,7 +154,7 @@ def _ids(known: Container[str]) -> dict[str, set[str]]:
     """Every id that these faults have or had, with the ids that it stands for now."""
     ids: dict[str, set[str]] = {}
     for fault in _registered.values():
-        for name in (fault.id, *fault.formerly) if fault.id in known else ():
+        for name in (fault.id, *formerly(fault.id)) if fault.id in known else ():
             ids.setdefault(name, set()).add(fault.id)
     return ids
 
@@ -278,5 +276,5 @@ class Explained:
 def _explained(fault: type[Fault]) -> dict[str, Any]:
     page = fault.page
     status: Status = "new" if fault.new_since else "stable"
-    about = (fault.id, list(fault.formerly), fault.severity, status, fault.since)
+    about = (fault.id, list(formerly(fault.id)), fault.severity, status, fault.since)
     return asdict(Explained(*about, page.statement, page.why, page.remedy, page.right_when, page.references))

@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from harness import catalogue
 from harness.baseline.same_training import SameTrainingReport
 from harness.baseline.trainings import TrainingsReport
 from harness.catalogue import Explained
@@ -49,6 +48,9 @@ WRITTEN = {
 }
 """What the command puts before a report's fields: its schema, and this kind."""
 
+ID = {"type": "string", "pattern": "^[a-z]+(-[a-z]+)*::[a-z0-9]+(-[a-z0-9]+)*$"}
+"""The form of an id. ``harness explain --json`` says which there are: a new check is no change of a schema."""
+
 NOT_FINITE = {"enum": ["NaN", "Infinity", "-Infinity"]}
 """What stands for a number that JSON has none for."""
 
@@ -59,23 +61,23 @@ class Schema:
 
     command: str
     type: Any
-    ids: str | None = None
-    """Whose ids are listed: those of checks, losses, causes, relations, or all."""
+    ids: bool = False
+    """Whether its findings are named by ids: those of checks, losses, causes, relations or settings."""
 
 
 SCHEMAS = {
-    "check": Schema("harness check SCRIPT", CheckReport, "checks"),
-    "check-scripts": Schema("harness check (the scripts of pyproject.toml)", ScriptsReport, "checks"),
-    "explain": Schema("harness explain", list[Explained], "all"),
+    "check": Schema("harness check SCRIPT", CheckReport, ids=True),
+    "check-scripts": Schema("harness check (the scripts of pyproject.toml)", ScriptsReport, ids=True),
+    "explain": Schema("harness explain", list[Explained], ids=True),
     "tokens": Schema("harness tokens", TaughtReport),
-    "describe": Schema("harness describe", Description, "checks"),
+    "describe": Schema("harness describe", Description, ids=True),
     "baseline-trainings": Schema(
-        "harness baseline compare (the trainings of pyproject.toml)", TrainingsReport, "checks"
+        "harness baseline compare (the trainings of pyproject.toml)", TrainingsReport, ids=True
     ),
-    "resume": Schema("harness resume", ResumeReport, "losses"),
-    "compare": Schema("harness compare", CompareReport, "causes"),
-    "vary": Schema("harness vary", VaryReport, "relations"),
-    "vary-settings": Schema("harness vary --settings", SettingsReport, "settings"),
+    "resume": Schema("harness resume", ResumeReport, ids=True),
+    "compare": Schema("harness compare", CompareReport, ids=True),
+    "vary": Schema("harness vary", VaryReport, ids=True),
+    "vary-settings": Schema("harness vary --settings", SettingsReport, ids=True),
     "same-training": Schema("harness compare NAME, or --processes", SameTrainingReport),
     "run": Schema("harness run, run.json", RunRecord),
     "documents": Schema("harness documents, documents.json", DocumentsRecord),
@@ -110,13 +112,13 @@ def _objects(schema: Any) -> Iterator[dict[str, Any]]:
         yield schema
 
 
-def _complete(schema: dict[str, Any], ids: str | None, strings: bool) -> None:
+def _complete(schema: dict[str, Any], ids: bool, strings: bool) -> None:
     """Say that all keys are written; a report of :mod:`dataclasses` gets its schema's number when it is."""
     name, properties = schema["title"], schema["properties"]
     schema.pop("additionalProperties", None)
     if name == "Finding":
         properties.pop("details", None)  # which reports are without
-    if name == "Finding" and ids is None:  # of a stage, whose checks explain none
+    if name == "Finding" and not ids:  # of a stage, whose checks explain none
         del properties["explained_by"]
     if name in WRITTEN:
         told = {"schema": {"const": SCHEMA}, "kind": {"const": WRITTEN[name]}}
@@ -124,8 +126,7 @@ def _complete(schema: dict[str, Any], ids: str | None, strings: bool) -> None:
     for key, value in properties.items():
         properties[key] = _value(value, strings)
     for key in _keys_of_ids(name) if ids else ():
-        listed = {"enum": _ids(ids or "")}
-        properties[key] = properties[key] | {"items": listed} if properties[key].get("type") == "array" else listed
+        properties[key] = properties[key] | {"items": ID} if properties[key].get("type") == "array" else ID
     schema["required"] = [key for key in properties if key not in LEFT_OUT.get(name, ())]
 
 
@@ -141,12 +142,6 @@ def _keys_of_ids(name: str) -> Sequence[str]:
     }
     of["Difference"] = ("cause",)
     return of.get(name, ())
-
-
-def _ids(which: str) -> list[str]:
-    kinds = {"checks": catalogue.checks, "losses": catalogue.losses, "causes": catalogue.causes}
-    kinds |= {"relations": catalogue.relations, "settings": catalogue.settings}
-    return sorted((kinds | {"all": catalogue.faults})[which]())
 
 
 def _value(schema: dict[str, Any], strings: bool) -> dict[str, Any]:

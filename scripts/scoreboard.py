@@ -21,6 +21,7 @@ from pathlib import Path
 
 from harness import catalogue
 from harness.errors import CannotTry
+from harness.former_ids import formerly
 from scripts import adapters
 from scripts.expectations import Answer, Case, Kind, Verdict, cases_in, judged
 from tests.server import ROOT, Done, Server, launched, run_python
@@ -246,7 +247,7 @@ def cases_of(folder: Path, scripts: Path, ids: Sequence[str]) -> list[tuple[str,
 
 def judge(asker: Asker, tool: str, cases: Sequence[tuple[str, Case]]) -> Iterator[Outcome]:
     """Ask a tool about every program."""
-    names = {name: {name, *check.formerly} for name, check in catalogue.checks().items()}
+    names = {name: {name, *formerly(name)} for name in catalogue.checks()}
     for folder, case in cases:
         if tool not in (HARNESS, PLAIN) and case.kind == "open":
             continue  # which errors are true there is said of checks of the harness, and of no other's

@@ -9,6 +9,7 @@ import pytest
 
 from harness import catalogue
 from harness.errors import CannotTry
+from harness.former_ids import FORMER_IDS
 from harness.watch.bus import Listener
 from harness.watch.check import Check
 from harness.watch.events import Step
@@ -179,3 +180,15 @@ def test_python_without_docstrings_is_named() -> None:
     done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("harness: Python runs with -OO (PYTHONOPTIMIZE=2)")
+
+
+def test_former_ids_lead_to_faults_of_today() -> None:
+    """One that leads nowhere would be refused in the pyproject.toml of somebody who has written it."""
+    former = {old for ids in FORMER_IDS.values() for old in ids}
+    assert catalogue.resolve(former, catalogue.faults()) <= set(catalogue.faults())
+    assert catalogue.resolve(["gradients::clipped-in-time"]) == {
+        "gradients::misplaced-clipping",
+        "gradients::clipped-in-part",
+        "gradients::clipped-while-scaled",
+        "gradients::clips-nothing",
+    }, "it was renamed, and then parted"

@@ -1,7 +1,8 @@
 """Ten runs of the command line, whose JSON and terminal lines are kept: what they say may not change unseen.
 
 ``python -m tests.golden.runs`` makes them anew and writes tests/golden/*.json; look at the difference before it is
-committed. What depends on the machine or the clock is left out, and losses are kept to four digits.
+committed. What depends on the machine or the clock is left out, and losses are kept to four digits. So is what a new
+check changes in all of them: which checks held or did not apply, and how many. tests/verdicts.json has that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from harness import catalogue
 from tests.checks.corpus import all_cases
 from tests.server import CHECKPOINT, Done, Server, make_data
 
@@ -50,6 +52,14 @@ SAYS = re.compile(
 )
 """What the harness itself says, but for the figures that another machine computes a little differently."""
 
+COUNTS = re.compile(r"\d+ checks? passed; \d+ did not apply.*")
+
+LEFT_OUT = ("seconds", "script", "held", "did_not_apply")
+"""Keys of the report of ``harness check`` that are not kept."""
+
+ALL_CHECKS = "run-plain"
+"""The run of the recipe whose every check is kept; of the others those that do not hold are."""
+
 
 def golden(name: str, folder: Path, server: Server) -> dict[str, Any]:
     """What the command says today; ``folder`` is an empty one."""
@@ -61,7 +71,7 @@ def golden(name: str, folder: Path, server: Server) -> dict[str, Any]:
             shutil.copytree(CHECKPOINT, folder / "checkpoint", ignore=shutil.ignore_patterns("*.safetensors"))
         command = ("run", "--recipe", spec, "--baselines", "none", "--output", name, *options)
         done = server.run(folder, *command, "--json", file.name)
-        found = _of_run(json.loads(file.read_text())) if file.exists() else None
+        found = _of_run(json.loads(file.read_text()), every=name == ALL_CHECKS) if file.exists() else None
     else:
         case = next(each for each in all_cases() if each.name == name)
         (folder / case.script).write_text(case.text)
@@ -78,14 +88,20 @@ def _lines(done: Done, folder: Path, server: Server) -> Iterator[str]:
     for line in text.splitlines():
         line = re.sub(r" *\d+\.\d s", " S", line).rstrip()
         if SAYS.search(line):
-            yield line
+            yield COUNTS.sub("N checks passed; N did not apply", line)
 
 
 def _of_check(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in found.items() if name not in ("seconds", "script")}
+    judged = {*found["held"], *found["ignored"], *(finding["check"] for finding in found["findings"])}
+    judged |= {check for reason in found["did_not_apply"] for check in reason["checks"]}
+    judged |= {check["check"] for check in found["not_looked_at"]}
+    kept = {name: value for name, value in found.items() if name not in LEFT_OUT}
+    return kept | {"checks without an outcome": sorted(set(catalogue.checks()) - judged)}
 
 
-def _of_run(found: dict[str, Any]) -> dict[str, Any]:
+def _of_run(found: dict[str, Any], *, every: bool) -> dict[str, Any]:
+    if not every:
+        found["checks"] = [check for check in found["checks"] if check["outcome"] not in ("holds", "not applicable")]
     kept = ("schema", "updates", "updates_planned", "interrupted", "findings", "checks", "rows", "model")
     losses = [float(f"{loss:.4g}") for loss in found["curves"]["loss"]]
     return {**{name: found[name] for name in kept}, "keys": sorted(found), "loss": losses, "lr": found["curves"]["lr"]}

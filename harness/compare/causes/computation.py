@@ -17,5 +17,3 @@ class Computation(Cause):
     ## When it is right
     When the change is intended. The comparison then shows that everything before it is the same.
     """
-
-    formerly = ("another computation",)

@@ -19,4 +19,3 @@ class DataOrder(Cause):
     """
 
     severity = "warning"
-    formerly = ("data order",)

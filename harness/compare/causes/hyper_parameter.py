@@ -16,5 +16,3 @@ class HyperParameter(Cause):
     ## When it is right
     When the setting is what the comparison is about.
     """
-
-    formerly = ("hyper-parameter",)

@@ -17,5 +17,3 @@ class Initialisation(Cause):
     ## When it is right
     Runs with two seeds should differ in this way. Compare their metrics with `harness baseline`, not their bits.
     """
-
-    formerly = ("initialisation",)

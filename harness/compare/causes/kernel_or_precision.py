@@ -24,4 +24,3 @@ class KernelOrPrecision(Cause):
     """
 
     severity = "warning"
-    formerly = ("another kernel or precision",)

@@ -18,4 +18,3 @@ class RandomState(Cause):
     """
 
     severity = "warning"
-    formerly = ("random state",)

@@ -115,8 +115,6 @@ class AccumulationUnscaled(Check):
     - https://github.com/huggingface/transformers/pull/34198
     """
 
-    formerly = ("gradients::accumulation-scaled",)
-
     def judge(self, fact: MicroBatchesUsed) -> Verdict:
         shares, size = fact.shares, len(fact.shares)
         first = shares[0]

@@ -25,7 +25,6 @@ class NotCleared(Check):
     """
 
     needs = "second update"
-    formerly = ("gradients::cleared-between-updates",)
 
     def judge(self, fact: GradientsUsed) -> Verdict:
         by_hand = not fact.fresh  # the script has written them itself
@@ -66,7 +65,6 @@ class Lost(Check):
     """
 
     needs = "optimizer step after a backward pass"
-    formerly = ("gradients::not-lost",)
 
     def judge(self, fact: GradientsLost) -> Verdict:
         lost, hint = len(fact.entries), None

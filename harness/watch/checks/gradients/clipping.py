@@ -24,7 +24,6 @@ class ClippedInPart(Check):
     """
 
     needs = "clipping of gradients"
-    formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
 
     def judge(self, fact: GradientsAdded) -> Verdict:
         if not fact.clipped:
@@ -57,8 +56,6 @@ class ClippedWhileScaled(Check):
     - https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-clipping
     """
 
-    formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
-
     def judge(self, fact: GradientsClipped) -> Verdict:
         if not fact.scaled:
             return HELD
@@ -84,8 +81,6 @@ class ClipsNothing(Check):
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.parameters
     """
-
-    formerly = ("gradients::misplaced-clipping", "gradients::clipped-in-time")
 
     def judge(self, fact: GradientsClipped) -> Verdict:
         if not fact.used_up:
@@ -115,7 +110,6 @@ class MisplacedClipping(Check):
     """
 
     needs = "clipping of gradients"
-    formerly = ("gradients::clipped-in-time",)
 
     def judge(self, fact: GradientsUsed) -> Verdict:
         if fact.empty or fact.clipped_without is None or fact.number == 1:
@@ -153,7 +147,6 @@ class ClippedWithUnused(Check):
     """
 
     needs = "clipping of gradients"
-    formerly = ("optimizer::missing-parameters", "identity::nothing-forgotten")
 
     def judge(self, fact: ClippedWithUnheld) -> Verdict:
         return Found(

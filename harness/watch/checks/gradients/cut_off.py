@@ -35,8 +35,6 @@ class CutOff(Check):
     - https://github.com/huggingface/transformers/issues/21381
     """
 
-    formerly = ("gradients::reach-the-parameters",)
-
     def judge(self, fact: TensorsHeld) -> Verdict:
         without, most = fact.without_gradient, MAX_SHARE_WITHOUT_GRADIENT
         is_large = without > most * fact.tensors or fact.share_of_elements > most

@@ -23,7 +23,6 @@ class NotScaled(Check):
     - https://docs.pytorch.org/docs/stable/notes/amp_examples.html
     """
 
-    formerly = ("gradients::wrong-scale",)
     explains = ("update::not-as-defined",)
 
     def judge(self, fact: GradientsUnscaled) -> Verdict:
@@ -55,7 +54,6 @@ class NotUnscaled(Check):
     """
 
     needs = "GradScaler"
-    formerly = ("gradients::wrong-scale",)
     explains = ("update::not-as-defined",)
 
     def judge(self, fact: GradientsUsed) -> Verdict:

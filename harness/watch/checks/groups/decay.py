@@ -32,7 +32,6 @@ class DecayNotExempt(Check):
     - https://github.com/huggingface/transformers/issues/42769
     """
 
-    formerly = ("groups::decay-exempt-as-meant",)
     severity = "warning"
 
     def judge(self, fact: DecayExempted) -> Verdict:

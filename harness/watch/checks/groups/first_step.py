@@ -42,7 +42,6 @@ class DuplicateParameters(Check):
 
     needs = "optimizer step"
     in_windows = "first"
-    formerly = ("groups::no-duplicates",)
 
     def judge(self, step: StepBegins) -> Verdict:
         if step.number != 1:
@@ -79,7 +78,6 @@ class UnknownKey(Check):
 
     needs = "optimizer step"
     in_windows = "first"
-    formerly = ("groups::known-keys",)
 
     def judge(self, step: StepBegins) -> Verdict:
         if step.number != 1:

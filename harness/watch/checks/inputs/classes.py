@@ -36,7 +36,6 @@ class OneClass(Check):
     Rows without a label (-100) and labels that the script makes for a contrastive loss are not reported.
     """
 
-    formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
 
     def judge(self, fact: LabelsOverTraining) -> Verdict:
@@ -99,7 +98,6 @@ class ClassesAsNumbers(Check):
     - https://github.com/huggingface/transformers/issues/45611
     """
 
-    formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
 
     def judge(self, fact: OneOutput) -> Verdict:

@@ -32,7 +32,6 @@ class Truncated(Check):
     `return_overflowing_tokens` lose nothing, and are not reported.
     """
 
-    formerly = ("inputs::not-cut-off",)
     severity = "warning"
 
     def judge(self, fact: TextsEncoded) -> Verdict:
@@ -94,8 +93,6 @@ class SentenceMissing(Check):
     bi-encoders, which get each sentence separately, or rows that do not each have a label. A dataset is not checked
     without columns that are known to belong together (sentence1 and sentence2, premise and hypothesis, ...).
     """
-
-    formerly = ("inputs::both-sentences",)
 
     def judge(self, fact: PairsOverTraining) -> Verdict:
         calls = fact.tokenized_twice

@@ -43,7 +43,6 @@ class WrongAttentionMask(Check):
     - https://github.com/huggingface/transformers/issues/278
     """
 
-    formerly = ("inputs::padding-is-masked",)
     explains = ("model::output-depends-on-padding",)
 
     def judge(self, fact: TokensGiven) -> Verdict:
@@ -101,7 +100,6 @@ class WrongMaskedLabels(Check):
     """
 
     needs = "masked tokens with labels"
-    formerly = ("inputs::wrong-labels", "inputs::labels")
     explains = ("loss::not-finite", "loss::constant", "gradients::cut-off")
     in_windows = "none"
 
@@ -144,7 +142,6 @@ class WrongSegmentIds(Check):
     """
 
     needs = "tokenized pairs"
-    formerly = ("inputs::segment-ids",)
 
     def judge(self, fact: TokensGiven) -> Verdict:
         kinds = getattr(getattr(fact.forward.model, "config", None), "type_vocab_size", 0)

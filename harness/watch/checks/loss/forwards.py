@@ -22,7 +22,6 @@ class DifferentiatedAgain(Check):
     Losses of several forwards of one batch, and window losses that are kept and differentiated once, are not reported.
     """
 
-    formerly = ("loss::of-another-batch", "loss::of-the-batch")
     explains = ("loss::of-earlier-forward",)
 
     def judge(self, fact: ForwardsDifferentiated) -> Verdict:
@@ -51,7 +50,6 @@ class OfEarlierForward(Check):
 
     needs = "backward pass of a batch of a DataLoader"
     in_windows = "first"
-    formerly = ("loss::of-another-batch", "loss::of-the-batch")
 
     def judge(self, event: Backward) -> Verdict:
         if event.batch is None or not event.reached or event.inside_step:

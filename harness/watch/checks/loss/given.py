@@ -88,8 +88,6 @@ class NotRawLogits(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html
     """
 
-    formerly = ("loss::of-raw-logits",)
-
     def judge(self, fact: LossInput) -> Verdict:
         if fact.instead is None or fact.numbers < MIN_VALUES:
             return HELD if fact.takes_logits else NOTHING_TO_JUDGE

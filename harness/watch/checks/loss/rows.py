@@ -25,8 +25,6 @@ class OfAnotherBatch(Check):
     reported. Neither are logits that are reordered or selected together with their labels.
     """
 
-    formerly = ("loss::of-the-batch",)
-
     def judge(self, fact: LabelsOfLoss) -> Verdict:
         if fact.others_in_a_row < OTHERS_IN_A_ROW:
             return HELD
@@ -49,8 +47,6 @@ class OfSomeRows(Check):
     ## When it is right
     Rows that are selected by their content are not reported, nor is a loss over some rows in addition to another one.
     """
-
-    formerly = ("loss::of-another-batch", "loss::of-the-batch")
 
     def judge(self, fact: LabelsOfLoss) -> Verdict:
         if fact.partial_in_a_row < PARTIAL_IN_A_ROW:

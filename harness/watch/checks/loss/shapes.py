@@ -116,7 +116,6 @@ class Broadcast(Check):
 
     needs = "loss whose target has the prediction's shape"
     in_windows = "all"
-    formerly = ("loss::shapes-agree",)
     explains = ("metrics::broadcast",)  # of a loss by hand that an evaluation computes too
 
     def judge(self, call: LossCall) -> Verdict:

@@ -41,7 +41,6 @@ class Constant(Check):
     """
 
     in_windows = "first"
-    formerly = ("loss::varies",)
     explains = ("gradients::cut-off",)
 
     def judge(self, fact: LossOverBatches) -> Verdict:
@@ -88,7 +87,6 @@ class NotFinite(Check):
     - https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection
     """
 
-    formerly = ("loss::finite",)
     explains = ("model::nondeterministic-eval", "loss::not-raw-logits", "gradients::cut-off")
 
     def judge(self, fact: LossDifferentiated) -> Verdict:

@@ -24,7 +24,6 @@ class WeightsForFrequentClasses(Check):
     """
 
     new_since = "0.3.0"
-    formerly = ("loss::weights-of-other-classes",)
     explains = ("loss::weights-of-other-classes",)
 
     def judge(self, fact: Weighted) -> Verdict:

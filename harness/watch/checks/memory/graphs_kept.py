@@ -23,7 +23,6 @@ class GraphsKept(Check):
     """
 
     severity = "warning"  # it costs memory, and changes no result for as long as there is some
-    formerly = ("memory::graphs-are-freed",)
 
     def judge(self, fact: LatestGraphs) -> Verdict:
         if not fact.all_alive:

@@ -29,7 +29,6 @@ class MicroF1IsAccuracy(Check):
     """
 
     needs = "library's F1 over an evaluation"
-    formerly = ("metrics::tells-apart",)
     severity = "warning"
 
     def judge(self, fact: Computed) -> Verdict:
@@ -54,8 +53,6 @@ class Misaligned(Check):
     ## When it is right
     Shuffled evaluations are not reported if predictions and references are shuffled together.
     """
-
-    formerly = ("metrics::aligned",)
 
     def judge(self, fact: Computed) -> Verdict:
         if not fact.comparable:
@@ -83,8 +80,6 @@ class WrongPredictions(Check):
     so do these. Outputs whose width differs from the input of `cross_entropy` or `nll_loss` are features and not looked
     at.
     """
-
-    formerly = ("metrics::of-the-predictions",)
 
     def judge(self, fact: Computed) -> Verdict:
         if not fact.comparable or fact.references != fact.labels or not fact.of_classes:
@@ -119,7 +114,6 @@ class RowsMissingOrRepeated(Check):
     - https://github.com/huggingface/transformers/issues/30767
     """
 
-    formerly = ("metrics::every-row",)
     explains = ("metrics::of-other-rows",)
 
     def judge(self, fact: Computed) -> Verdict:

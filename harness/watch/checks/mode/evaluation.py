@@ -29,7 +29,6 @@ class EvaluationInTrainMode(Check):
     """
 
     needs = "evaluation"
-    formerly = ("mode::evaluation-in-eval-mode",)
 
     def judge(self, evaluation: Evaluation) -> Verdict:
         meant = evaluation.repeated or evaluation.alike >= ON_PURPOSE or evaluation.renews
@@ -71,7 +70,6 @@ class EvaluationWithGraph(Check):
 
     severity = "warning"  # it costs memory and time, and changes no result
     needs = "evaluation"
-    formerly = ("mode::evaluation-without-graph",)
 
     def judge(self, evaluation: Evaluation) -> Verdict:
         return self._judged_by_graph(evaluation.first) if _is_of_a_loader(evaluation) else NOTHING_TO_JUDGE

@@ -104,7 +104,6 @@ class TrainingInEvalMode(Check):
     """
 
     needs = "module of dropout or normalisation"
-    formerly = ("mode::training-in-train-mode",)
 
     def judge(self, fact: UpdatedInEvalMode) -> Verdict:
         modules = f"{fact.sensitive} dropout or normalisation module{'s' * (fact.sensitive != 1)}"

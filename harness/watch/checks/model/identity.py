@@ -27,7 +27,6 @@ class EvaluatedUntrained(Check):
     """
 
     needs = "model that is called after the training"
-    formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-evaluated", "weights::left-random")
 
     def judge(self, fact: CheckpointEvaluated) -> Verdict:

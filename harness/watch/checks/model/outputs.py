@@ -71,7 +71,6 @@ class NondeterministicEval(Check):
     """
 
     needs = "evaluation that can be repeated"
-    formerly = ("mode::evaluation-repeats",)
 
     def judge(self, fact: DropoutInEvalMode) -> Verdict:
         return Found(
@@ -104,8 +103,6 @@ class OutputDependsOnBatch(Check):
     - https://karpathy.github.io/2019/04/25/recipe/
     """
 
-    formerly = ("padding::neighbours-do-not-matter",)
-
     def judge(self, fact: Replayed) -> Verdict:
         if fact.replay.alone is None:
             return HELD if SINGLE_ROWS in fact.compared else NOTHING_TO_JUDGE
@@ -137,7 +134,6 @@ class OutputDependsOnPadding(Check):
     """
 
     needs = "evaluation of padded rows"
-    formerly = ("padding::does-not-matter",)
 
     def judge(self, fact: Replayed) -> Verdict:
         replay = fact.replay

@@ -23,7 +23,6 @@ class HoldsAnotherModel(Check):
     out. Neither are embeddings that were resized after the optimizer was made.
     """
 
-    formerly = ("identity::optimizer-holds-the-model",)
     explains = ("optimizer::missing-parameters",)
 
     def judge(self, fact: TensorsHeld) -> Verdict:
@@ -66,7 +65,6 @@ class HoldsOnlyFrozen(Check):
     - https://discuss.pytorch.org/t/84911
     """
 
-    formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
     def judge(self, fact: HeldByAll) -> Verdict:
@@ -99,7 +97,6 @@ class Maximizes(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
     """
 
-    formerly = ("update::ascends", "update::descends")
     explains = ("gradients::accumulation-unscaled",)
 
     def judge(self, fact: LossFollowed) -> Verdict:
@@ -131,7 +128,6 @@ class MissingParameters(Check):
     that the script updates by hand, or with a class that is not a torch optimizer.
     """
 
-    formerly = ("identity::nothing-forgotten",)
     explains = ("schedule::lr-zero",)
 
     def judge(self, fact: ModelHeld) -> Verdict:

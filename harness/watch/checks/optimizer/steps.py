@@ -39,7 +39,6 @@ class MadeAgain(Check):
 
     needs = "second update"
     in_windows = "all"
-    formerly = ("effect::optimizer-kept",)
     explains = (
         "schedule::drives-another-optimizer",
         "schedule::lr-zero",
@@ -75,7 +74,6 @@ class NeverMade(Check):
     and updates by hand that change something, are not reported.
     """
 
-    formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
     def judge(self, fact: BackwardWithoutOptimizer) -> Verdict:
@@ -105,7 +103,6 @@ class NeverSteps(Check):
     changes what it holds.
     """
 
-    formerly = ("parameters::unchanged", "effect::parameters-change")
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
     def judge(self, fact: StepsMade) -> Verdict:
@@ -216,8 +213,6 @@ class StateEmptied(Check):
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.load_state_dict.html
     """
-
-    formerly = ("optimizer::made-again", "effect::optimizer-kept")
 
     def judge(self, fact: StateCounted) -> Verdict:
         if not fact.emptied:

@@ -31,7 +31,6 @@ class AdapterFrozen(Check):
 
     new_since = "0.3.0"
     needs = "adapter that an optimizer holds"
-    formerly = ("parameters::adapter-untrained",)
 
     def judge(self, fact: AdaptersActive) -> Verdict:
         if not fact.held:

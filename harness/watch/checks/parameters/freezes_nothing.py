@@ -29,7 +29,6 @@ class FreezesNothing(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_
     """
 
-    formerly = ("parameters::frozen-changed", "effect::frozen-stay")
     explains = ("parameters::modified-outside-optimizer",)
 
     def judge(self, fact: ModelCalled) -> Verdict:

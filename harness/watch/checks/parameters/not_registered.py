@@ -21,7 +21,6 @@ class NotRegistered(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleList.html
     """
 
-    formerly = ("optimizer::missing-parameters", "identity::nothing-forgotten")
     explains = ("schedule::lr-zero",)
 
     def judge(self, fact: LooseTensors) -> Verdict:

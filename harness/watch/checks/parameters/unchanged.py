@@ -19,7 +19,6 @@ class Unchanged(Check):
     reported. Neither are updates that a GradScaler skips.
     """
 
-    formerly = ("effect::parameters-change",)
     explains = ("gradients::lost", "optimizer::missing-parameters")
 
     def judge(self, fact: TensorsUpdated) -> Verdict:

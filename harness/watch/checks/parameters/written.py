@@ -26,7 +26,6 @@ class FrozenChanged(Check):
     reported. Neither are frozen parameters that keep a state (averages of other weights, running statistics).
     """
 
-    formerly = ("effect::frozen-stay",)
     explains = ("parameters::modified-outside-optimizer",)
 
     def judge(self, fact: FrozenFollowed) -> Verdict:
@@ -60,7 +59,6 @@ class ModifiedOutsideOptimizer(Check):
     second backward pass and moved back before the update (adversarial training, SAM), or states that are loaded.
     """
 
-    formerly = ("effect::only-the-optimizer-writes",)
     severity = "warning"
 
     def judge(self, fact: LeftByUpdate) -> Verdict:
@@ -90,7 +88,6 @@ class Reset(Check):
     beginning that is undone until the loss gets smaller.
     """
 
-    formerly = ("effect::updates-are-kept",)
     explains = ("parameters::modified-outside-optimizer",)
 
     def judge(self, fact: StartFollowed) -> Verdict:

@@ -24,8 +24,6 @@ class FewerThanAsked(Check):
     reported.
     """
 
-    formerly = ("ranks::as-many-as-asked",)
-
     def judge(self, fact: ProcessesAsked) -> Verdict:
         return Found("several processes", "only one process", hint=fact.advice) if fact.advice else HELD
 
@@ -79,8 +77,6 @@ class RowsShared(Check):
     - https://github.com/huggingface/accelerate/issues/2268
     """
 
-    formerly = ("ranks::rows-of-its-own",)
-
     def judge(self, fact: RowsOfRanks) -> Verdict:
         if fact.common <= MAX_SHARE_OF_COMMON_ROWS * min(fact.rows, fact.others):
             return HELD
@@ -110,8 +106,6 @@ class WeightsDiffer(Check):
     - https://docs.pytorch.org/docs/stable/notes/ddp.html
     - https://github.com/deepspeedai/DeepSpeed/issues/1801
     """
-
-    formerly = ("ranks::same-weights",)
 
     def judge(self, fact: WeightsOfRanks) -> Verdict:
         if fact.same:

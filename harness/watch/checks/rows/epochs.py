@@ -55,7 +55,6 @@ class EpochCutShort(Check):
     """
 
     needs = "whole epoch, as with --full"
-    formerly = ("rows::complete-epochs",)
     severity = "warning"
 
     def judge(self, fact: PassesOver) -> Verdict:
@@ -94,7 +93,6 @@ class FirstBatchAgain(Check):
     If the loader shuffles, each batch is drawn from all rows; `rows::epoch-cut-short` warns about that.
     """
 
-    formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
     def judge(self, fact: PassesOver) -> Verdict:
@@ -129,7 +127,6 @@ class GivenByEachWorker(Check):
     """
 
     needs = "epoch of an IterableDataset with several workers"
-    formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
     def judge(self, fact: PassOver) -> Verdict:
@@ -166,7 +163,6 @@ class RepeatedOrSkipped(Check):
     """
 
     needs = "epoch of rows that can be told apart"
-    formerly = ("rows::every-row-once",)
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
     def judge(self, fact: PassOver) -> Verdict:
@@ -202,7 +198,6 @@ class RestNeverReached(Check):
     left early and datasets that draw their rows themselves are not reported.
     """
 
-    formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
     def judge(self, fact: PassesOver) -> Verdict:
@@ -238,7 +233,6 @@ class SkippedInEachEpoch(Check):
     """
 
     needs = "second epoch"
-    formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
     def judge(self, fact: PassesOver) -> Verdict:
@@ -274,7 +268,6 @@ class WeightsOfClasses(Check):
     """
 
     needs = "WeightedRandomSampler"
-    formerly = ("rows::repeated-or-skipped", "rows::every-row-once")
     explains = ("schedule::may-be-too-long", "schedule::wrong-length")
 
     def judge(self, fact: PassOver) -> Verdict:

@@ -37,8 +37,6 @@ class EvaluatedOnTrainingRows(Check):
     of their own may be a training score that the same line computes.
     """
 
-    formerly = ("rows::evaluation-rows-unseen",)
-
     def judge(self, fact: RowsEvaluated) -> Verdict:
         if not fact.trained:
             return HELD
@@ -115,7 +113,6 @@ class EvaluationIncomplete(Check):
     """
 
     needs = "evaluation over a DataLoader"
-    formerly = ("rows::every-evaluation-row-once",)
 
     def judge(self, fact: EvaluationOver) -> Verdict:
         expected = "each evaluation row once"

@@ -78,8 +78,6 @@ class LabelsOfOtherRows(Check):
     - https://github.com/huggingface/datasets/issues/3190
     """
 
-    formerly = ("rows::labels-of-their-rows",)
-
     def judge(self, fact: LabelsBesideSamples) -> Verdict:
         if not fact.swapped:
             return HELD

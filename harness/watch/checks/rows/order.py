@@ -116,8 +116,6 @@ class SameOrderEachEpoch(Check):
     - https://github.com/huggingface/accelerate/issues/2627
     """
 
-    formerly = ("rows::another-order-each-epoch",)
-
     def judge(self, fact: EpochCompared) -> Verdict:
         if not fact.same_order:
             return HELD

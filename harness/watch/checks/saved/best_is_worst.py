@@ -42,8 +42,6 @@ class BestIsWorst(Check):
     - https://github.com/huggingface/transformers/issues/31142
     """
 
-    formerly = ("saved::best-is-best",)
-
     def judge(self, fact: StatesKept) -> Verdict:
         if fact.by is None:
             return HELD

@@ -92,7 +92,6 @@ class ResumedIncompletely(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    formerly = ("saved::resumed-where-it-stopped",)
     explains = ("schedule::wrong-length", "schedule::may-be-too-long", "saved::not-what-was-trained")
 
     def judge(self, fact: TrainingResumed) -> Verdict:

@@ -61,7 +61,6 @@ class BeforeTraining(Check):
     before the training, or a state that is saved to be loaded again.
     """
 
-    formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-evaluated", "weights::left-random")
 
     def judge(self, fact: SavesBegun) -> Verdict:
@@ -195,7 +194,6 @@ class NotWhatWasTrained(Check):
     """
 
     needs = "model saved after its updates"
-    formerly = ("saved::is-what-was-trained",)
     explains = ("saved::not-what-was-evaluated", "weights::left-random")
 
     def judge(self, fact: TrainedNotSaved) -> Verdict:
@@ -295,7 +293,6 @@ class WithoutAdapter(Check):
     """
 
     needs = "model with adapters that is saved"
-    formerly = ("saved::not-what-was-trained", "saved::is-what-was-trained")
     explains = ("saved::not-what-was-trained", "saved::not-what-was-evaluated", "weights::left-random")
 
     def judge(self, fact: ModelSaves) -> Verdict:

@@ -44,7 +44,6 @@ class MayBeTooLong(Check):
     """
 
     severity = "warning"
-    formerly = ("schedule::may-end-early",)
     explains = ("schedule::lr-zero",)
 
     def judge(self, fact: ScheduleOver) -> Verdict:
@@ -77,7 +76,6 @@ class WarmupNeverEnds(Check):
     finding in a trial on a small part of the data, whose warmup is that of the whole.
     """
 
-    formerly = ("schedule::warmup-ends",)
     explains = (
         "schedule::lr-zero",
         "schedule::decays-too-fast",
@@ -155,7 +153,6 @@ class WrongLength(Check):
     `schedule::may-be-too-long`.
     """
 
-    formerly = ("schedule::ends-with-the-training",)
     explains = ("schedule::lr-zero", "schedule::may-be-too-long", "rows::epoch-cut-short")
 
     def judge(self, fact: ScheduleOver) -> Verdict:

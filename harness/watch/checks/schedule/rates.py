@@ -32,8 +32,6 @@ class DecaysTooFast(Check):
     A decay that ends with the training is not reported, nor are warm restarts.
     """
 
-    formerly = ("schedule::lr-zero", "schedule::lr-above-zero")
-
     def judge(self, fact: ScheduleOver) -> Verdict:
         observed = self._observed(fact) if fact.drives else None
         if observed is None:
@@ -93,8 +91,6 @@ class LrZero(Check):
     not reported either.
     """
 
-    formerly = ("schedule::lr-above-zero",)
-
     def judge(self, fact: RatesUsed) -> Verdict:
         if fact.zero is None:
             return HELD
@@ -153,7 +149,6 @@ class RatesForFactors(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.LambdaLR.html
     """
 
-    formerly = ("schedule::lr-zero", "schedule::lr-above-zero")
     explains = (
         "schedule::warmup-never-ends",
         "schedule::decays-too-fast",

@@ -38,7 +38,6 @@ class DrivesAnotherOptimizer(Check):
     wraps the one that makes updates, and shares its groups, counts as that one.
     """
 
-    formerly = ("schedule::drives-the-optimizer",)
     explains = (
         "schedule::lr-zero",
         "schedule::stepped-before-update",
@@ -88,7 +87,6 @@ class NeverStepped(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate
     """
 
-    formerly = ("schedule::stepped-in-wrong-unit", "schedule::steps-with-the-updates")
     explains = ("schedule::lr-zero",)
 
     def judge(self, fact: ScheduleOver) -> Verdict:
@@ -144,7 +142,6 @@ class SteppedBeforeUpdate(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate
     """
 
-    formerly = ("schedule::after-the-update",)
     explains = (
         "schedule::lr-zero",
         "schedule::rates-for-factors",
@@ -189,7 +186,6 @@ class SteppedInWrongUnit(Check):
     - https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate
     """
 
-    formerly = ("schedule::steps-with-the-updates",)
     explains = ("schedule::lr-zero", "schedule::wrong-length", "schedule::may-be-too-long")
 
     def judge(self, fact: ScheduleOver) -> Verdict:

@@ -26,7 +26,6 @@ class Ascends(Check):
     - https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
     """
 
-    formerly = ("update::descends",)
     explains = ("gradients::accumulation-unscaled",)
 
     def judge(self, fact: LossFollowed) -> Verdict:
@@ -63,7 +62,6 @@ class NotAsDefined(Check):
     """
 
     needs = "optimizer whose formula is known"
-    formerly = ("update::as-the-optimizer-defines",)
 
     def judge(self, fact: TensorsUpdated) -> Verdict:
         known = [each for each in fact.tensors if each.as_defined is not None]
@@ -112,8 +110,6 @@ class RoundedAway(Check):
     ## References
     - https://github.com/huggingface/transformers/issues/42883
     """
-
-    formerly = ("update::not-rounded-away",)
 
     def judge(self, fact: TensorsUpdated) -> Verdict:
         if fact.rounded_away is None:

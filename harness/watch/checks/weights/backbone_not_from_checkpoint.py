@@ -36,7 +36,6 @@ class BackboneNotFromCheckpoint(Check):
     """
 
     needs = "pretrained checkpoint"
-    formerly = ("weights::backbone-from-checkpoint",)
 
     def judge(self, event: FromPretrained) -> Verdict:
         info, backbone = event.info, _backbone(event.model)

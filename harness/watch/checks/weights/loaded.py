@@ -80,7 +80,6 @@ class FromScratch(Check):
     """
 
     severity = "warning"
-    formerly = ("weights::not-from-scratch",)
 
     def judge(self, fact: PretrainedCalled) -> Verdict:
         if fact.configured is None:
@@ -111,8 +110,6 @@ class InitialisedAgain(Check):
     ## References
     - https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained
     """
-
-    formerly = ("weights::backbone-not-from-checkpoint", "weights::backbone-from-checkpoint")
 
     def judge(self, fact: CheckpointTrained) -> Verdict:
         if fact.changed <= MAX_CHANGED * fact.tensors:
@@ -174,7 +171,6 @@ class LoadedIntoAnother(Check):
     """
 
     needs = "state loaded into a model"
-    formerly = ("weights::state-not-loaded", "identity::state-was-loaded")
     explains = (
         "saved::resumed-incompletely",
         "saved::not-what-was-trained",
@@ -211,7 +207,6 @@ class StateKeptWithoutCopy(Check):
     - https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
     """
 
-    formerly = ("weights::state-not-loaded", "identity::state-was-loaded")
     explains = ("saved::resumed-incompletely", "saved::not-what-was-trained", "weights::left-random")
 
     def judge(self, fact: StateLoading) -> Verdict:
@@ -246,7 +241,6 @@ class StateNotLoaded(Check):
     """
 
     needs = "state loaded into a model"
-    formerly = ("identity::state-was-loaded",)
     explains = (
         "saved::resumed-incompletely",
         "saved::not-what-was-trained",
