@@ -1,6 +1,7 @@
-"""What a run's account says, as docs/account.md lists it: entities, facts and observations, with their fields.
+"""What a run's account says: entities, facts and observations, with their fields.
 
-``python -m scripts.check_pages`` writes it. Look here before you add a fact: what you need may be a field of one.
+``python -m scripts.record_pages account`` prints it. Look there before you add a fact: what you need may be a field of
+one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ORDER = ("harness.watch.run.", "harness.watch.facts.")
 
 
 def text() -> str:
-    """docs/account.md."""
+    """The page that lists them."""
     judges = _judges()
     by_part: dict[str, list[type[Fact]]] = defaultdict(list)
     for kind in sorted(_told(), key=lambda each: (each.__module__, _line(each))):

@@ -5,7 +5,7 @@
 Each ``return Found(…)`` is once made to find nothing, and once the condition that it depends on is inverted. A broken
 check that says the same of its facts that are made by hand (``tests/checks/FAMILY/facts.py``), and of its scripts of
 the first ring, survives, and needs one more that does not. Writes
-``scripts/records/broken-checks.json`` and the table in ``docs/detection.md``; it takes two minutes on two cores. With
+``scripts/records/broken-checks.json``; it takes two minutes on two cores. With
 names only those checks are broken, and what is written of the others stays.
 """
 
@@ -17,13 +17,13 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from harness import catalogue
 from harness.files import write_atomically
 from harness.watch.check import Verdict
-from scripts.detection import BROKEN, DETECTION, MARGINS, TABLE, on_servers, page
+from scripts.detection import on_servers
+from scripts.record_pages import BROKEN
 from tests.checks.conftest import must_be_as_said
 from tests.checks.corpus import FOLDER, Case, cases_of
 from tests.checks.judging import Case as ByHand
@@ -143,7 +143,6 @@ def main(names: Sequence[str]) -> None:
             print(f"{change.check}, line {change.line}: {change.how}, and nothing notices", file=sys.stderr)
     entries.sort(key=lambda each: (each["check"], each["line"], each["how"]))
     write_atomically(BROKEN, json.dumps({"schema": 1, "broken": entries}, indent=1) + "\n")
-    write_atomically(TABLE, page(*(json.loads(Path(file).read_text()) for file in (DETECTION, MARGINS, BROKEN))))
 
 
 if __name__ == "__main__":

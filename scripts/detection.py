@@ -2,7 +2,7 @@
 
     python -m scripts.detection [NAME]...
 
-writes ``baselines/detection.json`` and ``docs/detection.md``. It takes a few minutes on two cores; with names only
+writes ``baselines/detection.json``. It takes a few minutes on two cores; with names only
 those scripts are watched, and what is written of the others stays.
 """
 
@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from harness.files import write_atomically
+from scripts.record_pages import DETECTION
 from tests.checks.corpus import Case, all_cases
 from tests.server import Server, Verdict
 
@@ -25,17 +26,6 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 ROOT = Path(__file__).parents[1]
-DETECTION = ROOT / "baselines" / "detection.json"
-TABLE = ROOT / "docs" / "detection.md"
-MARGINS = ROOT / "scripts" / "records" / "margins.json"
-"""What scripts.margins writes."""
-
-BROKEN = ROOT / "scripts" / "records" / "broken-checks.json"
-"""What scripts.broken_checks writes."""
-
-SHOWN = 2
-"""Scripts that are named where a constant changes the verdict on more."""
-
 KINDS = {"bug": "mutants", "right": "variants", "as it is": "variants", "unseen": "unseen"}
 """The list of ``detection.json`` that a case is in, by its kind; the pages' examples are in none."""
 
@@ -96,92 +86,6 @@ def line_of(where: str) -> int:
     return int(where.rpartition(":")[2])
 
 
-def page(detection: dict[str, Any], margins: dict[str, Any], broken: dict[str, Any]) -> str:
-    """docs/detection.md."""
-    return "\n".join([*table_lines(detection), "", *margin_lines(margins), "", *broken_lines(broken)]) + "\n"
-
-
-def table_lines(detection: dict[str, Any]) -> Iterator[str]:
-    """By check, which mutants are caught, and at which update."""
-    mutants, variants = detection["mutants"], detection["variants"]
-    caught = [each for each in mutants if _causes(each) == {each["check"]}]
-    flagged = [each for each in variants if _causes(each) != {*each["warns"]}]
-    more = sum(len(_causes(each)) < len(each["found"]) for each in mutants)
-    warned = sum(bool(each["warns"]) for each in variants)
-    yield "# What `harness check` finds in its own corpus"
-    yield ""
-    yield "Written by `python -m scripts.detection`. The corpus was written together with the checks, so these figures"
-    yield "say that nothing got lost, not how well other people's scripts are judged."
-    yield ""
-    yield (
-        f"{len(caught)} of {len(mutants)} mutants are caught by the check that they are meant for and by no other, but "
-        f"for findings that it explains ({more} have some); "
-        f"{len(flagged)} of {len(variants)} right scripts are flagged ({warned} with a warning that explains when the "
-        f"code is intended); {len(detection['unseen'])} more bugs are known that no check sees."
-    )
-    yield ""
-    yield "| check | mutants: caught at update |"
-    yield "| --- | --- |"
-    for check in sorted({each["check"] for each in mutants}):
-        mine = [each for each in mutants if each["check"] == check]
-        cells = [f"{each['name']}: {_when(each)}" + (f" ({each['case']})" if each["case"] else "") for each in mine]
-        yield f"| `{check}` | {', '.join(cells)} |"
-    yield ""
-    yield "Not seen: " + "; ".join(f"{each['name']} ({each['why']})" for each in detection["unseen"]) + "."
-
-
-def _causes(entry: dict[str, Any]) -> set[str]:
-    """The checks whose findings no other one explains."""
-    return {found["check"] for found in entry["found"] if "explained_by" not in found}
-
-
-def margin_lines(margins: dict[str, Any]) -> Iterator[str]:
-    """Which constants of the watch decide: those of which half or double changes a verdict."""
-    constants = margins["constants"]
-    sharp = {name: each for name, each in constants.items() if each["halved"] or each["doubled"]}
-    yield "## Constants that decide"
-    yield ""
-    yield "Written by `python -m scripts.margins`. Each numeric constant of `harness/watch` was halved and doubled, and"
-    yield f"{margins['scripts']} scripts were watched again, the checks' examples included. {len(sharp)} of"
-    yield f"{len(constants)} constants change a verdict; neither half nor double of the others does. Several were"
-    yield "turned at once, and parted where a verdict changed, so two that undo each other would not show. Of a number"
-    yield "from 0.5 to 1, it is the distance from 1 that is halved or doubled."
-    yield ""
-    yield "| constant | value | halved | doubled |"
-    yield "| --- | --- | --- | --- |"
-    for name, each in sorted(sharp.items()):
-        yield f"| `{name}` | {each['value']:g} | {_scripts(each['halved'])} | {_scripts(each['doubled'])} |"
-
-
-def broken_lines(broken: dict[str, Any]) -> Iterator[str]:
-    """What of a broken check nothing notices."""
-    changes = broken["broken"]
-    left = [each for each in changes if each["survives"]]
-    yield "## Checks that were broken"
-    yield ""
-    yield "Written by `python -m scripts.broken_checks`. Wherever a check reports, the report was removed,"
-    yield "and the condition that it depends on inverted. Then it judged its facts that are made by hand,"
-    yield "and its scripts of the first ring were watched."
-    yield f"Of {len(changes)} changes in {len({each['check'] for each in changes})} checks, {len(left)} survive."
-    if left:
-        yield ""
-        yield "| check | line | what was changed |"
-        yield "| --- | --- | --- |"
-        yield from (f"| `{each['check']}` | {each['line']} | {each['how']} |" for each in left)
-
-
-def _scripts(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
-
-
-def _when(mutant: dict[str, Any]) -> str:
-    updates = [found["update"] for found in mutant["found"] if found["check"] == mutant["check"]]
-    if not updates:
-        return "missed"
-    return "evaluation" if updates[0] is None else str(updates[0])
-
-
 def main(names: Sequence[str]) -> None:
     cases = {case.name: case for case in all_cases() if case.kind in KINDS}
     if unknown := set(names) - cases.keys():
@@ -196,8 +100,6 @@ def main(names: Sequence[str]) -> None:
         if name in entries:
             detection[KINDS[case.kind]].append(entries[name])
     write_atomically(DETECTION, json.dumps(detection, indent=1) + "\n")
-    others = (json.loads(file.read_text(encoding="utf-8")) for file in (MARGINS, BROKEN))
-    write_atomically(TABLE, page(detection, *others))
 
 
 if __name__ == "__main__":

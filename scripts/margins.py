@@ -4,10 +4,9 @@
 
 watches each script of the corpus once as it is, and once with all constants halved that its check stands on, then
 doubled. Where a verdict changes, the constants are parted until each that changes it alone is known. JOURNAL has a line
-for every script, so that a run that was cut off goes on where it was; ``scripts/records/margins.json`` and the table of
-``docs/detection.md`` are written at the end. It takes about two hours of one core; with ``--new``, which turns only the
-constants that are not in ``margins.json`` with their value of now, a part of that; with names (``--new MUCH …``) those
-of them alone.
+for every script, so that a run that was cut off goes on where it was; ``scripts/records/margins.json`` is written at
+the end. It takes about two hours of one core; with ``--new``, which turns only the constants that are not in
+``margins.json`` with their value of now, a part of that; with names (``--new MUCH …``) those of them alone.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from typing import Any, NamedTuple
 
 from harness import catalogue
 from harness.files import write_atomically
-from scripts.detection import BROKEN, DETECTION, MARGINS, ROOT, TABLE, found_in, on_servers, page
+from scripts.detection import ROOT, found_in, on_servers
+from scripts.record_pages import MARGINS
 from tests.checks.corpus import Case, all_cases
 from tests.server import Server
 
@@ -203,7 +203,6 @@ def main(journal: Path, *, new: bool = False, names: Sequence[str] = ()) -> None
             if name in margins["constants"] and name not in set(map(str, among))
         }
     write_atomically(MARGINS, json.dumps(margins, indent=1) + "\n")
-    write_atomically(TABLE, page(_read(DETECTION), margins, _read(BROKEN)))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m scripts.repairs [--anew] [NAME]...
 
-writes ``scripts/records/repairs.json`` after each script and ``docs/repairs.md`` at the end. Scripts that are recorded
+writes ``scripts/records/repairs.json`` after each script. Scripts that are recorded
 are left out, unless they are named, or all are to be repaired ``--anew``; so it goes on where it was interrupted.
 """
 
@@ -12,28 +12,20 @@ import ast
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.compat import no_progress_bars
 from harness.files import write_atomically
+from scripts.record_pages import REPAIRS, is_repaired, is_worse, why_not
 from tests.checks.corpus import SCRIPTS, Case, all_cases, edited
 from tests.repairs.forked import RESULT
 from tests.server import CHECKPOINT, Server, make_data
 
 ROOT = Path(__file__).parents[1]
-REPAIRS = ROOT / "scripts" / "records" / "repairs.json"
-TABLE = ROOT / "docs" / "repairs.md"
 LIMIT = 900
 """Seconds for a script, with all its runs."""
-
-HELD_OUT = """\
-Held out: of 24 scripts in the style of tutorials and notebooks, each with a bug, written without a view of the
-repairs, 20 bugs were named (1 by a warning), and 8 got a patch, the right one each; of 12 right scripts none was
-flagged or changed. One bug is of a kind that has no check. Failures with a general cause were fixed afterwards.
-""".splitlines()
-"""What was measured once, before anything was fixed on these scripts."""
 
 _outcomes: dict[str, dict[str, Any]] = {}
 """What is found in right scripts, by their text."""
@@ -112,57 +104,6 @@ def _checks(report: dict[str, Any]) -> list[str]:
     return [each["check"] for each in report["findings"]]
 
 
-def is_repaired(entry: dict[str, Any]) -> bool:
-    return any(each["changes"] is not None for each in entry.get("patches", ()))
-
-
-def is_worse(entry: dict[str, Any]) -> bool:
-    """Whether something is found in it afterwards that was not found before, or a right script was changed."""
-    if entry["kind"] not in ("bad", "bug"):
-        return is_repaired(entry) and entry["found"] == []
-    return not set(entry.get("left", ())) <= set(entry.get("found", ()))
-
-
-def table_lines(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """docs/repairs.md"""
-    bad = [each for each in entries if each["kind"] in ("bad", "bug")]
-    right = [each for each in entries if each["kind"] not in ("bad", "bug")]
-    mended = [each for each in bad if is_repaired(each)]
-    examples = [each for each in bad if each["kind"] == "bad"]
-    likes = {like: sum(each.get("like") == like for each in mended) for like in ("code", "outcome", "other")}
-    yield "# What `harness check --fix` repairs in the corpus"
-    yield ""
-    yield "Written by `python -m scripts.repairs`. The repairs were written with the corpus, so these figures say that"
-    yield "nothing got lost and nothing was made worse, not how many of other people's bugs have a repair."
-    yield ""
-    yield from HELD_OUT
-    yield ""
-    yield (
-        f"{len(mended)} of {len(bad)} scripts with a bug are repaired ({sum(map(is_repaired, examples))} of "
-        f"{len(examples)} examples, {len(mended) - sum(map(is_repaired, examples))} of {len(bad) - len(examples)} "
-        f"mutants), and {sum(map(is_worse, bad))} are made worse. Of those, {likes['code']} are then the code "
-        f"of the right script, {likes['outcome']} other code in which every check comes out as in the right one, and "
-        f"{likes['other']} other code in which one does not."
-    )
-    yield f"Of {len(right)} right scripts {sum(map(is_worse, right))} are changed."
-    yield ""
-    yield "| check | repaired | no patch |"
-    yield "| --- | --- | --- |"
-    for check in sorted({each["check"] for each in bad}):
-        mine = [each for each in bad if each["check"] == check]
-        done = ", ".join(_name(each) for each in mine if is_repaired(each))
-        left = ", ".join(f"{_name(each)} ({_why(each)})" for each in mine if not is_repaired(each))
-        yield f"| `{check}` | {done} | {left} |"
-
-
-def _name(entry: dict[str, Any]) -> str:
-    return str(entry["name"]).rpartition("/")[2]
-
-
-def _why(entry: dict[str, Any]) -> str:
-    return entry.get("failed") or "; ".join(each["why"] for each in entry["patches"] if each["why"])
-
-
 def main(arguments: Sequence[str]) -> None:
     known = [] if "--anew" in arguments or not REPAIRS.exists() else json.loads(REPAIRS.read_text())["scripts"]
     names = {each for each in arguments if not each.startswith("--")}
@@ -174,7 +115,7 @@ def main(arguments: Sequence[str]) -> None:
             if key(case) in kept or (names and key(case) not in names):
                 continue
             kept[key(case)] = entry = repaired(server, case)
-            says = entry.get("failed") or ("repaired" if is_repaired(entry) else _why(entry) or "nothing found")
+            says = entry.get("failed") or ("repaired" if is_repaired(entry) else why_not(entry) or "nothing found")
             print(f"{key(case)}: {says} {entry.get('like', '')}{' WORSE' * is_worse(entry)}", file=sys.stderr)
             _write(kept)
     finally:
@@ -185,7 +126,6 @@ def main(arguments: Sequence[str]) -> None:
 def _write(kept: dict[str, dict[str, Any]]) -> None:
     entries = [kept[key(case)] for case in cases() if key(case) in kept]
     write_atomically(REPAIRS, json.dumps({"schema": 1, "scripts": entries}, indent=1) + "\n")
-    write_atomically(TABLE, "\n".join(table_lines(entries)) + "\n")
 
 
 if __name__ == "__main__":

@@ -5,15 +5,22 @@ from __future__ import annotations
 import pytest
 
 from harness import catalogue
-from scripts.check_pages import ACCOUNT, DOCS, SCHEMAS, files
+from scripts.check_pages import DOCS, SCHEMAS, files
+from scripts.record_pages import PAGES
 
 
 def test_the_pages_are_those_of_the_checks() -> None:
     """``python -m scripts.check_pages`` writes them anew."""
     written = {path for folder in (DOCS, SCHEMAS) for path in folder.rglob("*") if path.is_file()}
-    assert {*written, ACCOUNT} == set(files())
+    assert written == set(files())
     for path, text in files().items():
         assert path.read_text(encoding="utf-8") == text, path
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_of_records_can_be_made(name: str) -> None:
+    """They are in the site alone."""
+    assert PAGES[name]().startswith("# ")
 
 
 @pytest.mark.parametrize("page", catalogue.explain(), ids=lambda page: page["id"])

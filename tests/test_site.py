@@ -36,12 +36,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_site_has_a_page_for_each_check_and_finds_it(site: Path) -> None:
+def test_the_site_finds_each_check_also_where_it_was(site: Path) -> None:
     places = {entry["location"] for entry in json.loads((site / "search" / "search_index.json").read_text())["docs"]}
-    for name in catalogue.checks():
-        page = f"checks/{name.replace('::', '/')}.html"
-        assert (site / page).exists()
-        assert page in places
+    for check in catalogue.faults():
+        family, _, name = check.partition("::")
+        assert f"checks/{family}.html#{name}" in places
+        assert f"../{family}.html#{name}" in (site / "checks" / family / f"{name}.html").read_text(encoding="utf-8")
 
 
 def test_no_page_of_the_site_loads_anything_from_elsewhere(site: Path) -> None:

@@ -173,7 +173,7 @@ class Windows:
         self._later = checks_of(chosen.selected & judging("all"))
         if not self._first:
             raise CannotTry(
-                "none of the selected checks can judge a run in windows; docs/callbacks.md lists those that can"
+                "none of the selected checks can judge a run in windows; docs/checks says of each family which can"
             )
         self._tell, self._ignored, self._share, self._apart = tell, chosen.ignored, share, apart
         self.findings: dict[str, Finding] = {}

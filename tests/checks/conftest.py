@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from scripts.detection import DETECTION, KINDS, found_in, line_of
+from scripts.detection import KINDS, found_in, line_of
+from scripts.record_pages import DETECTION
 from tests.checks.corpus import Case, all_cases, cases_of
 from tests.rings import TOGETHER
 from tests.server import Verdict, server_of

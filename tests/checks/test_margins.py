@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from scripts import margins
-from scripts.detection import MARGINS
 from scripts.margins import Constant, concerned, constants, importers, measured, name_of, stands_on, summed
+from scripts.record_pages import MARGINS
 from tests.checks.corpus import all_cases
 from tests.server import server_of
 

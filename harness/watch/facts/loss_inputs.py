@@ -27,7 +27,7 @@ MOST_OPERATIONS = 4
 
 MIN_SHARE = 0.5
 """Smallest share of the targets within a row that must be ignored. The tag of all other words is more often, and parts
-of words and marks that are left out are fewer. Half or double of it changes verdicts (docs/detection.md)."""
+of words and marks that are left out are fewer. Half or double of it changes verdicts (scripts/records/margins.json)."""
 
 REGRESSIONS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 

@@ -19,7 +19,7 @@ MIN_NAME_SIMILARITY = 0.8
 
 LONGEST_SHORT_KEY = 3
 """Letters up to which a key is too short for another to be meant because one begins with the other. Half or double of
-it changes verdicts (docs/detection.md)."""
+it changes verdicts (scripts/records/margins.json)."""
 
 
 class DuplicateParameters(Check):

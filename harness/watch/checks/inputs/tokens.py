@@ -15,7 +15,7 @@ MASKED = 0.05
 
 MIN_PADDED = 0.25
 """Smallest share of rows that end in several of the tokens that are padding by the model's configuration alone: words
-that are drawn at random seldom do. Half or double of it changes verdicts (docs/detection.md)."""
+that are drawn at random seldom do. Half or double of it changes verdicts (scripts/records/margins.json)."""
 
 DECODERS = ("Causal", "LMHead", "Decoder")
 """Words in the class names of models that need no mask for padding at the end: a token sees only those before it."""

@@ -13,7 +13,7 @@ FUNCTIONS = ("cross_entropy", "nll_loss", "kl_div")
 
 MIN_CLASSES = 256
 """Classes from which on it matters. Bfloat16 tells 256 numbers between a power of two and the next. Half or double of
-it changes verdicts (docs/detection.md)."""
+it changes verdicts (scripts/records/margins.json)."""
 
 MIN_VALUES = 8
 """Numbers that a loss function must have been given in a row that are no raw logits: by reasoning, the logits of one or

@@ -9,7 +9,7 @@ from harness.watch.facts.copies import CopyOver
 
 MIN_UPDATES = 50
 """Updates of the network from which on a copy that is to follow it would have done so. Half or double of it changes
-verdicts (docs/detection.md)."""
+verdicts (scripts/records/margins.json)."""
 
 NEW_TENSOR = ("add", "sub", "mul", "div", "lerp", "copy", "addcmul")
 """Methods that give a new tensor; those that write into the old one end in an underscore."""

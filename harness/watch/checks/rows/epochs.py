@@ -22,7 +22,7 @@ LOOKED_UP = 64
 """Places of a dataset that are compared with what it holds there: what tells a rule."""
 
 ENOUGH_ROWS = 32
-"""Rows of a pass that must have been seen. Half or double of it changes verdicts (docs/detection.md)."""
+"""Rows of a pass that must have been seen. Half or double of it changes verdicts (scripts/records/margins.json)."""
 
 LIBRARIES = ("datasets", "torch", "builtins")
 """Packages whose datasets give each row once: where it comes twice, it is in the data twice."""

@@ -17,7 +17,7 @@ while it trains does not write all of them in the order in which they come."""
 MAX_NOISY_LABELS = 0.25
 """Largest share of rows with another label than their text's that may be noise or pseudo-labels which somebody put
 there. Shuffled labels of two classes are wrong for half of the rows, or a little less. Half or double of it changes
-verdicts (docs/detection.md)."""
+verdicts (scripts/records/margins.json)."""
 
 MIN_LOSSES = 3
 """Losses in a row whose two sides must be of different rows: by reasoning, two orders may agree in one small batch."""

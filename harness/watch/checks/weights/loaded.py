@@ -23,7 +23,7 @@ purpose (resized or averaged embeddings) leaves the others."""
 
 MIN_SHARE = 0.5
 """Smallest share of tensors that have a place in the module, of the state's or the module's own, from which on a state
-is meant for it. Half or double of it changes verdicts (docs/detection.md)."""
+is meant for it. Half or double of it changes verdicts (scripts/records/margins.json)."""
 
 
 class AlreadyTrained(Check):

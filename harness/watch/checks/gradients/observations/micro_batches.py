@@ -46,7 +46,7 @@ COUNT = "num_items_in_batch"
 
 MIN_WINDOWS = 2
 """Windows of one size within an epoch from which on it is the size that is meant. Half or double of it changes verdicts
-(docs/detection.md)."""
+(scripts/records/margins.json)."""
 
 
 @dataclass

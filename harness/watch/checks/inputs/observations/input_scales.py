@@ -33,7 +33,7 @@ NEAR_STANDARD = 0.15
 MAX_DEVIATIONS = 4.0
 """Deviations that a column's mean must be away, or times that its deviation must be larger or smaller, in more than
 half of the columns. Seasons and places differ by one or two. Half or double of it changes verdicts
-(docs/detection.md)."""
+(scripts/records/margins.json)."""
 
 Input = tuple[int, str, tuple[str, ...]]
 """The number of a model, the name of one of its parameters, and the switches that it was called with."""

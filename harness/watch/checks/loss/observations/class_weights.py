@@ -21,7 +21,7 @@ all rows by less."""
 
 APART = 2.0
 """Factor by which the most and the least frequent class must differ, and a weight from that of its class. Half or
-double of it changes verdicts (docs/detection.md)."""
+double of it changes verdicts (scripts/records/margins.json)."""
 
 POWERS = (1.0, 0.5)
 """Powers of the shares: weights are their inverses, or the inverses of their roots."""

@@ -28,7 +28,7 @@ is smaller in every evaluation. By reasoning: with less, the two means are alike
 
 MIN_DIFFERENCE = 0.01
 """Smallest difference of the two means, as a share, that is reported. Below it nobody would decide by it. Half or
-double of it changes verdicts (docs/detection.md)."""
+double of it changes verdicts (scripts/records/margins.json)."""
 
 ROUNDING = 1e-5
 """Largest difference between a number of the script's and the one that it is taken for, as a share: half of what is

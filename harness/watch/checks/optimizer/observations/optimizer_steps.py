@@ -28,7 +28,7 @@ in several batches does so within these."""
 
 NO_STAGE = 10
 """Updates by hand-made batches that are no stage of a training yet, after which another begins. Half or double of it
-changes verdicts (docs/detection.md)."""
+changes verdicts (scripts/records/margins.json)."""
 
 ASKED = {"learning_rate": ("initial_lr", "lr"), "weight_decay": ("weight_decay",)}
 """Settings of TrainingArguments that make the optimizer, and under which keys its groups have them."""

@@ -18,14 +18,14 @@ from harness.watch.run.evaluations import Evaluation, ScoredCall
 from harness.watch.run.rows import KNOWN, MOST_ROWS, TrainedRows, exact, largest, rows_given
 
 MIN_EPOCHS = 3
-"""Times that the first row was trained on. Half or double of it changes verdicts (docs/detection.md)."""
+"""Times that the first row was trained on. Half or double of it changes verdicts (scripts/records/margins.json)."""
 
 MIN_UPDATES = 3
 """Updates in which rows that are held out had a gradient."""
 
 MIN_SHARE = 0.5
 """Smallest share of the rows that are held out that must have been trained on. Copies of a few rows are in many
-datasets. Half or double of it changes verdicts (docs/detection.md)."""
+datasets. Half or double of it changes verdicts (scripts/records/margins.json)."""
 
 MIN_ROWS = 8
 

@@ -14,7 +14,7 @@ from harness.watch.events import Backward, Fact
 
 AFTER = 5
 """The update from which on units that began alike would differ. Half or double of it changes verdicts
-(docs/detection.md)."""
+(scripts/records/margins.json)."""
 
 RELATIVE = 1e-5
 """Largest difference between units, as a share of the largest weight, that rounding may make. By reasoning: some
