@@ -10,7 +10,9 @@ import signal
 import sys
 import sysconfig
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -22,6 +24,10 @@ OUR_CELL = re.compile(r"In\[\d+\]")
 
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tqdm", "click")
 """Not the user's, wherever they are installed: an editable checkout is not below site-packages."""
+
+
+MOST_FILES = 400
+"""Files, and folders, of a project that are looked at for names."""
 
 
 class _Computed(dict[str, str]):
@@ -117,11 +123,14 @@ class Locator:
         return self._only(_lines_with_argument, name)
 
     def read_names(self, names: Collection[str]) -> set[str]:
-        """Those of some names that a line of the user's files reads, as an attribute or a word in quotes."""
+        """Those of some names that a line of the user's files reads, as an attribute or a word in quotes; also one of a
+        file that this run does not import, as that of another model."""
         files = self.users_files() | ({self._relative(self.script)} if self.script is not None else set())
         texts = ["".join(linecache.getlines(file)) for file in files if not file.endswith(".ipynb")]
         texts += ["\n".join(cell) for cell in CELLS.values()]
-        return {name for name in names if any(_reads(text, name) for text in texts)}
+        found = {name for name in names if any(reads(text, name) for text in texts)}
+        left, others = set(names) - found, texts_below(Path(self._folder)) if len(found) < len(names) else []
+        return found | {name for name in left if any(reads(text, name) for _, text in others)}
 
     def assignment(self, attribute: str) -> str | None:
         """FILE:LINE where the user's files give an attribute of that name another value, other than in a class's own
@@ -174,7 +183,23 @@ class Locator:
         return tuple(self._not_the_users)
 
 
-def _reads(text: str, name: str) -> bool:
+def texts_below(folder: Path) -> list[tuple[str, str]]:
+    """The Python files of a project, as names and texts: not those of environments and of hidden folders."""
+    found: list[tuple[str, str]] = []
+    for root, folders, files in islice(os.walk(folder), MOST_FILES):  # folders of data may be many
+        folders[:] = sorted(
+            name for name in folders if name[0] not in "._" and not Path(root, name, "pyvenv.cfg").exists()
+        )
+        for file in sorted(Path(root, name) for name in files if name.endswith(".py")):
+            if len(found) == MOST_FILES:
+                return found
+            with suppress(OSError):
+                found.append((os.path.relpath(file, folder), file.read_text(encoding="utf-8", errors="replace")))
+    return found
+
+
+def reads(text: str, name: str) -> bool:
+    """Whether Python code reads something of a name, as an attribute or a word in quotes."""
     if not re.search(rf"\b{re.escape(name)}\b", text):
         return False
     for node in _parsed(text, name):

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from click.testing import CliRunner
 from harness.cli import main
 from harness.starts.journal import BatchTrained, Journal, Update
 from harness.starts.levels import Level, why_not
+from harness.vary.settings.child import _ends_on_arrival
 from harness.vary.settings.configured import named_in, settings_in, written
 from harness.vary.settings.differ import After, beyond_training, loss_alone, noise_of, of_updates
-from harness.vary.settings.find import Setting, reads_of, settings_of
+from harness.vary.settings.find import Setting, reads_of, settings_of, stores_of
+from harness.vary.settings.purpose import is_side, purpose
 from harness.vary.settings.run import Turned, _judged
-from harness.vary.settings.turn import extremes, is_side, others, purpose
+from harness.vary.settings.turn import extremes, others
 
 
 def found(text: str, *arguments: str) -> dict[str, Any]:
@@ -44,6 +47,14 @@ def found(text: str, *arguments: str) -> dict[str, Any]:
         ("@dataclass\nclass C:\n    lr: float = 0.1\n    decay: float = field(default=0.2)", {"lr": 0.1, "decay": 0.2}),
         ("parser.add_argument('--lr', type=float, default=1e-3)", {"lr": 1e-3}),
         ("parser.add_argument('-s', '--no-shuffle', action='store_true')", {"no_shuffle": False}),
+        ("parser.add_argument('--no-amsgrad', action='store_false', dest='amsgrad')", {"amsgrad": True}),
+        ("grad_clip = 1.0\ndropout = 0.0", {"grad_clip": 1.0, "dropout": 0.0}),
+        (
+            "class C:\n    def __init__(self):\n        self.p = 0.3\n\nclass D:\n    def f(self):\n        self.p = 0",
+            {"p": 0.3},
+        ),
+        ("LOGO = 'a\\nb'", {}),
+        ("class Own(Optimizer):\n    def __init__(self, parameters, lr=0.1): pass", {}),
         (
             "@click.option('--lr', default=0.1)\n@click.option('--amp', is_flag=True)\ndef main(lr, amp): pass",
             {"lr": 0.1, "amp": False},
@@ -73,6 +84,26 @@ def test_an_option_has_the_value_of_the_command_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("lr = 1e-3\nexec(open('configurator.py').read())", "train.py:1"),  # which assigns to globals()
+        ("defaults = dict(lr=1e-3)", "train.py:1"),  # of which a loop makes options
+        ("@dataclass\nclass Other:\n    lr: float = 1e-3\nlr = 1e-3", "train.py:4"),
+        ("print()", "command line:2"),  # one of TrainingArguments
+    ],
+)
+def test_the_command_line_gives_what_no_parser_names(text: str, where: str) -> None:
+    (given,) = settings_of({"train.py": text.encode()}, ["--lr", "0.5"]).settings
+    assert (given.where, given.value, given.argument, given.kind) == (where, 0.5, 1, "option")
+
+
+def test_an_option_is_found_once() -> None:
+    seen = settings_of({"train.py": f"def f(lr=1): pass\n{OPTION}".encode()}, ["--lr", "0.5"])
+    assert [(each.where, each.name) for each in seen.settings] == [("train.py:2", "lr"), ("train.py:3", "shuffle")]
+    assert [(each.where, by) for each, by in seen.overridden] == [("train.py:1", "the command line")]
+
+
+@pytest.mark.parametrize(
     ("text", "overridden"),
     [
         ("def train(lr=1e-3): pass\ntrain(lr=0.5)", ["lr"]),
@@ -85,10 +116,18 @@ def test_an_option_has_the_value_of_the_command_line() -> None:
         ("class C:\n    lr = 1e-3\nc = C()\nc.lr = 0.5", ["lr"]),
         ("class Net:\n    def __init__(self, momentum=0.9): pass\nNet()\nother.momentum = 0.5", []),
         ("def train(*, lr=1e-3): pass\ntrain()\nother.lr = 0.5", []),
+        ("class C:\n    sizes = '3,4'\nc.sizes = c.sizes.split(',')", []),
     ],
 )
 def test_a_default_that_is_not_in_force_is_no_setting(text: str, overridden: list[str]) -> None:
     assert [each.name for each, _ in settings_of({"train.py": text.encode()}).overridden] == overridden
+
+
+def test_a_line_that_is_not_executed_gives_no_other_value() -> None:
+    text = b"class C:\n    lr = 1e-3\nif warm:\n    c.lr = 0.5"
+    assert [setting.line for setting in settings_of({"train.py": text}).settings] == [4]
+    kept = settings_of({"train.py": text}, (), lambda place: place != "train.py:4").settings
+    assert [setting.line for setting in kept] == [2, 4]
 
 
 def test_a_file_that_is_no_python_is_left_out() -> None:
@@ -248,6 +287,7 @@ def test_what_two_unchanged_starts_differ_in_is_no_difference() -> None:
         ({"saved": {("out/model.pt", 2): {"a": "9"}}}, "saved"),
         ({"printed": ["loss 0.5", "saved to x"]}, "printed"),
         ({"printed": ["loss 0.5", "took 9 s"]}, None),
+        ({"printed": ["loss 0.5", "took 3 s", "took 5 s"]}, None),
         ({}, None),
     ],
 )
@@ -275,12 +315,83 @@ def test_what_differs_beside_the_training(changes: dict[str, Any], part: str | N
 )
 def test_what_is_found(name: str, effect: Any, check: str | None) -> None:
     turned = Turned(name, name, "train.py:1", 0.1, [0.2], effect, "loss", 3, "0.5 for 0.6")
-    assert [each.check for each in _judged([turned], {}, "train.py")] == ([] if check is None else [check])
+    setting = Setting(name, "option", "", "train.py", 1, 0.1)
+    assert [found.check for found in _judged([(setting, turned)], {})] == ([] if check is None else [check])
 
 
 def test_where_a_name_is_read() -> None:
     text = b"lr = 1\nprint(lr)\nargs.lr\nargs.lr = 2\nconfig['lr']\nconfig.get('lr')\nf(lr=3)"
-    assert reads_of("optim.lr", {"a.py": text, "b.py": b"lr = ("}) == ["a.py:2", "a.py:3", "a.py:5", "a.py:6"]
+    files = {"a.py": text, "b.py": b"lr = ("}
+    assert reads_of(Setting("optim.lr", "entry", "", "a.py", 1, 1), files) == ["a.py:3", "a.py:5", "a.py:6"]
+    assert reads_of(Setting("lr", "default", "f#0", "a.py", 1, 1, lines=(2, 2)), files) == ["a.py:2"]
+    assert reads_of(Setting("lr", "argument", "SGD", "a.py", 1, 1), files) == [], "what a call does with it is not seen"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("print(args.p)", [1]),
+        ("print(args.p)\nuse(args.p)", [2]),
+        ("self.p = p\nif x > self.p: pass", [2]),
+        ("self.p, self.x = p, 0\nif x > self.p: pass", [2]),
+        ("f(p=args.p)\ndict(p=args.p)\n{'p': args.p}\nuse(args.p)", [4]),
+        ("random.p(3)\nargs.p", [2]),
+    ],
+)
+def test_lines_that_only_pass_a_value_on_are_no_use_of_it(text: str, lines: list[int]) -> None:
+    setting = Setting("p", "entry", "", "a.py", 9, 1)
+    assert reads_of(setting, {"a.py": text.encode()}) == [f"a.py:{line}" for line in lines]
+
+
+def test_where_another_value_is_assigned() -> None:
+    text = b"opt = SGD(p, lr=1)\nfor group in opt.param_groups: group['lr'] = 2\nself.lr = lr\nprint(group['lr'])"
+    assert stores_of(Setting("lr", "argument", "SGD", "a.py", 1, 1), {"a.py": text}) == ["a.py:2"]
+
+
+@pytest.mark.parametrize(("given", "arrives"), [({}, True), ({"k": 3}, False), ({"k": 7919.0}, False)])
+@pytest.mark.parametrize("kind", ["function", "dataclass"])
+def test_a_default_that_is_in_force_arrives(
+    given: dict[str, Any], arrives: bool, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def function(x: int, k: float = 7919) -> None:
+        pass
+
+    @dataclass
+    class Own:
+        x: int
+        k: float = 7919
+
+    def ends(process: int, number: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "kill", ends)
+    first = function.__code__.co_firstlineno
+    lines = (first, first + 1) if kind == "function" else (0, 0)
+    default = {"file": __file__, "lines": lines, "of": "Own", "name": "k", "value": 7919}
+    sys.setprofile(_ends_on_arrival(default, tmp_path / "arrived"))
+    try:
+        with pytest.raises(KeyboardInterrupt) if arrives else nullcontext():
+            (function if kind == "function" else Own)(1, **given)
+    finally:
+        sys.setprofile(None)
+    assert (tmp_path / "arrived").exists() == arrives
+
+
+@pytest.mark.parametrize(
+    ("setting", "tried", "part", "found"),
+    [
+        (Setting("optimizer", "option", "", "a.py", 1, "adam"), "sgd", None, False),
+        (Setting("optimizer", "option", "", "a.py", 1, "adam"), "adadelta", None, True),
+        (Setting("optimizer", "option", "", "a.py", 1, "adam", choices=("adam", "sgd")), "sgd", None, True),
+        (Setting("reduction", "argument", "loss", "a.py", 1, "sum", choices=("mean",)), "mean", "printed", False),
+        (Setting("lr", "option", "", "a.py", 1, 0.1), 0.2, "printed", True),
+    ],
+)
+def test_what_says_little_is_no_finding(setting: Setting, tried: Any, part: Any, found: bool) -> None:
+    effect: Any = "output" if part else "nothing"
+    turned = Turned(setting.name, setting.shown, setting.where, setting.value, [tried], effect, part)
+    sources = {"a.py": b"if optimizer == 'adadelta': pass"}
+    assert bool([*_judged([(setting, turned)], sources)]) == found
 
 
 SCRIPT = """
@@ -293,6 +404,19 @@ LOG_EVERY = 4
 SMOOTHING = 0.1
 CLIP = 100.0
 
+
+class Noise(nn.Module):
+    def __init__(self, scale=0.5):
+        super().__init__()
+        self.mask_prob = scale
+
+
+def scheduled(optimizer, gamma=0.5):
+    return torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma)
+
+
+MAKES = {"schedule": scheduled}
+
 parser = argparse.ArgumentParser()
 parser.add_argument("--lr", type=float, default=1e-2)
 parser.add_argument("--warmup", type=int, default=5)
@@ -303,6 +427,7 @@ x = torch.randn(96, 8)
 y = (x[:, 0] > 0).long()
 model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
 optimizer = optimizer_of(model, lr=args.lr, weight_decay=0.1)
+schedule = MAKES["schedule"](optimizer, gamma=1.0 - args.lr)
 step = 0
 for epoch in range(args.epochs):
     for rows, labels in zip(x.split(16), y.split(16)):
@@ -352,15 +477,19 @@ def test_the_table_of_a_script(tmp_path: Path, level: Level) -> None:
         "seed": "training",
         "LOG_EVERY": "output",
         "CLIP": "not in play",
+        "scale": "not in play",
+        "gamma": "not in play",
         "SMOOTHING": "nothing",
         "warmup": "nothing",
         "weight_decay": "nothing",
     }
     told = {each["name"]: each for each in report["settings"]}
     assert (told["lr"]["part"], told["lr"]["update"]) == ("learning rate", 1)
+    assert told["scale"]["what"] == "Noise is not called in this run"
+    assert told["gamma"]["what"] == "each call gives another value"
     assert (told["epochs"]["value"], told["epochs"]["what"]) == (3, "6 for 18")
-    assert [each["where"] for each in report["findings"]] == ["train.py:8", "train.py:13", "train.py:20"]
-    assert "weight_decay = 0.0 (helper.py:4) is not in force: another value is given at train.py:20" in done.stderr
+    assert [each["where"] for each in report["findings"]] == ["train.py:8", "train.py:26", "train.py:33"]
+    assert "weight_decay = 0.0 (helper.py:4) is not in force: another value is given at train.py:33" in done.stderr
     assert (tmp_path / "train.py").read_text() == SCRIPT
     assert sorted(each.name for each in tmp_path.iterdir()) == ["found.json", "helper.py", "train.py"]
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +20,7 @@ from harness.starts.orders import Orders
 from harness.starts.recorder import Recording
 from harness.starts.warm import is_library
 from harness.vary.child import begin_alike
+from harness.vary.settings.configured import SUFFIXES
 from harness.vary.settings.differ import Differs, loss_alone, of_updates
 from harness.watch.locate import Locator
 
@@ -27,6 +28,11 @@ TASK = "harness.vary.settings.child:record"
 """What starts a script of which a setting is turned."""
 
 ABOUT, DIFFERS, LOSS_ALONE = "imported.json", "differs.json", "loss.json"
+
+ARRIVED = "arrived"
+"""File that is written where a function is called without the argument whose default is looked at."""
+
+OF_WORKERS = "lines-of-workers.txt"
 
 
 class Comparing(Writer):
@@ -72,21 +78,47 @@ def record(orders: Orders) -> int:
             recording.writer = Comparing(recording.writer, folder, expected, given.get("noise", {}))
         return []
 
-    lines = Lines() if given.get("tells imports") else None
+    lines = Lines(folder) if given.get("tells imports") else None
+    if (default := given.get("default")) is not None:
+        sys.setprofile(_ends_on_arrival(default, folder / ARRIVED))
     try:
         with nullcontext() if lines is None else lines.traced():
             return child.record(orders, listeners)
     finally:
+        sys.setprofile(None)
         if lines is not None:
             _tell_imports(folder, lines)
 
 
-class Lines:
-    """The lines of the user's files that are executed."""
+def _ends_on_arrival(default: Mapping[str, Any], file: Path) -> Callable[[FrameType, str, Any], None]:
+    """What ends the script where a function, or a dataclass, is called with the value that only its default has."""
+    (first, last), value = default["lines"], default["value"]
 
-    def __init__(self) -> None:
+    def called(frame: FrameType, event: str, argument: Any) -> None:
+        code = frame.f_code
+        if event != "call" or default["name"] not in code.co_varnames:
+            return
+        own = os.path.basename(code.co_filename) == os.path.basename(default["file"])
+        own = own and first <= code.co_firstlineno <= last
+        made = code.co_name == "__init__" and type(frame.f_locals.get("self")).__name__ == default["of"]
+        given = frame.f_locals.get(default["name"])
+        if (own or made) and type(given) is type(value) and given == value:
+            file.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return called
+
+
+class Lines:
+    """The lines of the user's files that are executed, in this process and in those that it forks."""
+
+    def __init__(self, folder: Path) -> None:
         self.locator = Locator()
         self.executed: dict[str, set[int]] = {}
+        self.opened: set[str] = set()
+        """Configuration files that are opened."""
+        self._own, self._of_workers = os.getpid(), folder / OF_WORKERS
+        sys.addaudithook(self._audited)
 
     @contextmanager
     def traced(self) -> Iterator[None]:
@@ -98,6 +130,10 @@ class Lines:
             sys.settrace(None)
             threading.settrace(None)
 
+    def _audited(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str) and arguments[0].endswith(SUFFIXES):
+            self.opened.add(os.path.abspath(arguments[0]))
+
     def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
         name = frame.f_code.co_filename
         if not self.locator.is_users_file(name):
@@ -105,11 +141,23 @@ class Lines:
         lines = self.executed.setdefault(name, set())
 
         def line(frame: FrameType, event: str, argument: Any) -> Any:
-            lines.add(frame.f_lineno)
+            number = frame.f_lineno
+            if number not in lines:
+                lines.add(number)
+                if os.getpid() != self._own:  # a worker, whose own copy of the set is lost
+                    with self._of_workers.open("a", encoding="utf-8") as file:
+                        file.write(f"{name}:{number}\n")
             return line
 
-        lines.add(frame.f_lineno)
-        return line
+        return line(frame, event, argument)
+
+    def all_executed(self) -> dict[str, list[int]]:
+        """Files to the numbers of their lines."""
+        if self._of_workers.exists():
+            for word in self._of_workers.read_text(encoding="utf-8").splitlines():
+                name, _, number = word.rpartition(":")
+                self.executed.setdefault(name, set()).add(int(number))
+        return {name: sorted(numbers) for name, numbers in self.executed.items()}
 
 
 def _tell_imports(folder: Path, lines: Lines) -> None:
@@ -125,6 +173,5 @@ def _tell_imports(folder: Path, lines: Lines) -> None:
             users.append(os.path.abspath(file))
         elif is_library(name):
             libraries.append(name)
-    executed = {name: sorted(numbers) for name, numbers in lines.executed.items()}
-    told = {"users": users, "libraries": libraries, "executed": executed}
+    told = {"users": users, "libraries": libraries, "executed": lines.all_executed(), "opened": sorted(lines.opened)}
     (folder / ABOUT).write_text(json.dumps(told), encoding="utf-8")

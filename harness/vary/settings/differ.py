@@ -134,13 +134,16 @@ def beyond_training(one: After, again: After, other: After) -> Differs | None:
         return Differs("evaluation", None, "models were evaluated otherwise, or gave other outputs")
     steady = {key for key in one.saved.keys() & again.saved.keys() if one.saved[key] == again.saved[key]}
     missing = sorted({path for path, _ in steady - other.saved.keys()})
-    more = sorted({path for path, _ in other.saved.keys() - one.saved.keys() - again.saved.keys()})
+    more = sorted({path for path, _ in other.saved.keys() - one.saved.keys()})
+    if one.saved.keys() != again.saved.keys():
+        more = []  # such names are of each start's own: they have the time in them
     changed = sorted({key[0] for key in steady & other.saved.keys() if one.saved[key] != other.saved[key]})
     if missing or more or changed:
         return Differs(
             "saved", None, few([_name(path) for path in dict.fromkeys((*changed, *more, *missing))], NAMES_SHOWN)
         )
-    lines = [line for line in one.printed if line in again.printed]
+    noisy = {_shape(line) for line in one.printed if line not in again.printed}
+    lines = [line for line in one.printed if _shape(line) not in noisy]
     lost = [line for line in lines if line not in other.printed]
     new = [line for line in other.printed if _shape(line) not in {_shape(each) for each in one.printed}]
     if lost or new:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+from harness.findings import shortened
+from harness.vary.settings.purpose import purpose
 
 Kind = Literal["option", "constant", "argument", "default", "entry", "in a file"]
 
@@ -39,6 +43,21 @@ PLACES: dict[str, tuple[str | None, ...]] = {
 }
 """Names of the arguments that calls of libraries take by their place."""
 
+COMMAND_LINE = "command line"
+"""In the place of the file of an option that no file of the user's declares; its line is the number of the word."""
+
+ARGPARSE = "argparse"
+"""What an option belongs to that is read as an attribute, and not as a parameter."""
+
+SHOWN_BY = ("print", "format", "info", "debug", "warning", "write", "pprint")
+"""Calls that show a value."""
+
+GIVEN_TO: list[Kind] = ["option", "constant", "entry", "default"]
+"""Kinds of settings to which the command line may give another value, the likeliest first."""
+
+WIDTH = 60
+"""Characters of a value that are shown."""
+
 SETTERS = {"add_argument", "option"}
 
 PARSED = re.compile(r"^--?(?P<name>[A-Za-z][\w-]*)")
@@ -63,6 +82,8 @@ class Setting:
     choices: tuple[Any, ...] = ()
     given_at: str | None = None
     """Where some call gives a function another value than this default."""
+    lines: tuple[int, int] = (0, 0)
+    """The lines that are executed where it is used: the statement, or the body of the function whose default it is."""
     flag: str = ""
     """Option that the command line may be given for it, as ``--amp``: it stores whether it is there."""
 
@@ -78,8 +99,13 @@ class Setting:
     @property
     def shown(self) -> str:
         """As a table names it."""
-        name = {"option": f"--{self.name}", "argument": f"{self.of}({self.name})"}.get(self.kind, self.name)
-        return f"{name} = {self.value!r}" if self.value is not None or not self.flag else name
+        called = f"{self.of}({self.name})" if self.of else self.name
+        name = {"option": f"--{self.name}", "argument": called}.get(self.kind, self.name)
+        return f"{name} = {shortened(repr(self.value), WIDTH)}" if self.value is not None or not self.flag else name
+
+    def is_within(self, line: int) -> bool:
+        """Whether a line of its file is one of those that are executed where it is used."""
+        return self.lines[0] <= line <= self.lines[1]
 
 
 @dataclass
@@ -93,18 +119,34 @@ class Found:
     """What was not looked at, and why."""
 
 
-def settings_of(files: Mapping[str, bytes], arguments: Sequence[str] = ()) -> Found:
-    """The settings in Python files, by their names and contents, of a script that is given some arguments."""
+def settings_of(
+    files: Mapping[str, bytes], arguments: Sequence[str] = (), is_executed: Callable[[str], bool] = lambda place: True
+) -> Found:
+    """The settings in Python files, by their names and contents, of a script that is given some arguments.
+
+    Only a line that is executed, as ``FILE:LINE``, gives another value.
+    """
     found, modules = Found(), dict[str, _Module]()
     for file, data in files.items():
         try:
             modules[file] = _Module(file, data)
         except (SyntaxError, ValueError) as error:
             found.not_read.append(f"{file}: {error}")
-    calls = [each for module in modules.values() for each in module.calls]
-    assigned = {name: place for module in modules.values() for name, place in module.attributes.items()}
-    for setting in (setting for module in modules.values() for setting in module.settings()):
+    calls = [call for module in modules.values() for call in module.calls if is_executed(call.place)]
+    assigned: dict[str, str] = {}
+    for name, place in (pair for module in modules.values() for pair in module.attributes if is_executed(pair[1])):
+        assigned.setdefault(name, place)
+    every = [setting for module in modules.values() for setting in module.settings()]
+    options: dict[str, Setting] = {}
+    for kind in GIVEN_TO:
+        for setting in every:
+            if setting.kind == kind:
+                options.setdefault(setting.name, setting)
+    for setting in every:
         given = _given(setting, arguments)
+        if given.argument is not None and options[setting.name] is not setting:
+            found.overridden.append((setting, "the command line"))
+            continue
         overridden, given_at = _overridden(setting, calls)
         # args.lr = … is another value of an option and of a field; of a function's default it is something else's.
         if setting.kind == "option" or (setting.kind == "default" and "#" not in setting.of):
@@ -115,12 +157,29 @@ def settings_of(files: Mapping[str, bytes], arguments: Sequence[str] = ()) -> Fo
             found.overridden.append((setting, overridden))
         else:
             found.settings.append(replace(setting, given_at=given_at))
+    found.settings += _of_libraries(arguments, {setting.argument for setting in found.settings})
     return found
 
 
+def _of_libraries(arguments: Sequence[str], known: Collection[int | None]) -> Iterator[Setting]:
+    """Numbers that the command line gives to options that a library has declared, as those of TrainingArguments."""
+    for place, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        at = place if equals else place + 1
+        if not name.startswith("--") or at in known or at >= len(arguments):
+            continue
+        number = _parsed(value if equals else arguments[at])
+        own = name.lstrip("-").replace("-", "_")
+        if isinstance(number, int | float) and not NOT_SETTINGS.fullmatch(own):
+            yield Setting(own, "option", "", COMMAND_LINE, at + 1, number, argument=at)
+
+
 def _given(setting: Setting, arguments: Sequence[str]) -> Setting:
-    """An option as the command line gives it; else the same setting."""
-    if setting.kind not in ("option", "default"):
+    """An option as the command line gives it; else the same setting.
+
+    An option may be made of a constant, of an entry of a dict or of a field: by a loop over them, or by ``globals()``.
+    """
+    if setting.kind not in GIVEN_TO:
         return setting
     for place, word in enumerate(arguments):
         name, equals, value = word.partition("=")
@@ -129,7 +188,7 @@ def _given(setting: Setting, arguments: Sequence[str]) -> Setting:
         if equals:
             return replace(setting, kind="option", value=_parsed(value), argument=place)
         if setting.flag:
-            return replace(setting, value=True, argument=place)
+            return replace(setting, value=not setting.value, argument=place)
         if place + 1 < len(arguments):
             return replace(setting, kind="option", value=_parsed(arguments[place + 1]), argument=place + 1)
     return setting
@@ -172,10 +231,26 @@ class _Module:
         for line in data.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
         self.calls = [_call(file, node) for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
-        self.attributes: dict[str, str] = {}
+        self.attributes: list[tuple[str, str]] = []
         """Attributes of other objects than ``self`` that are given another value, with where."""
         self._assigned: Counter[str] = Counter()
         """Names and attributes, with how often they are assigned, or counted up."""
+        self._lines = (0, 0)
+        self._class_of = {
+            id(part): outer.name
+            for outer in ast.walk(self._tree)
+            if isinstance(outer, ast.ClassDef)
+            for part in ast.walk(outer)
+            if isinstance(part, ast.Attribute)
+        }
+        self._fields = {
+            id(target)
+            for outer in ast.walk(self._tree)
+            if isinstance(outer, ast.ClassDef)
+            for statement in outer.body
+            for target in (*getattr(statement, "targets", ()), getattr(statement, "target", None))
+        }
+        """The names that a class itself assigns: they are no variables of the module."""
         self._look_for_assignments()
 
     def _look_for_assignments(self) -> None:
@@ -191,12 +266,20 @@ class _Module:
                 self._assigned.update(node.names)
             for target in targets:
                 for each in ast.walk(target):
-                    if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                    if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and id(each) not in self._fields:
                         self._assigned[each.id] += 1
                     elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
-                        self._assigned[f".{each.attr}"] += 1
-                        if not (isinstance(each.value, ast.Name) and each.value.id == "self"):
-                            self.attributes.setdefault(each.attr, f"{self.file}:{each.lineno}")
+                        self._assigned[self._name_of(each)] += 1
+                        its_own = isinstance(each.value, ast.Name) and each.value.id == "self"
+                        value = getattr(node, "value", None)  # args.sizes = args.sizes.split(",") is the same one
+                        parts = ast.walk(value) if isinstance(value, ast.AST) else ()
+                        if not its_own and not any(getattr(part, "attr", None) == each.attr for part in parts):
+                            self.attributes.append((each.attr, f"{self.file}:{each.lineno}"))
+
+    def _name_of(self, attribute: ast.Attribute) -> str:
+        """What an assignment gives another value: an attribute, of the instances of one class where it is its own."""
+        is_own = isinstance(attribute.value, ast.Name) and attribute.value.id == "self"
+        return f"{self._class_of.get(id(attribute), '') if is_own else ''}.{attribute.attr}"
 
     def settings(self) -> Iterator[Setting]:
         yield from self._in(self._tree.body, "")
@@ -204,11 +287,15 @@ class _Module:
     def _in(self, body: Sequence[ast.AST], owner: str) -> Iterator[Setting]:
         """The settings of some statements; ``owner`` is the class that they are in."""
         for node in body:
+            self._lines = _header_of(node)
+            if isinstance(node, ast.ClassDef) and any(_dotted(base).endswith("Optimizer") for base in node.bases):
+                continue  # its defaults are those of groups that give none
             if isinstance(node, ast.ClassDef):
                 yield from self._in(node.body, node.name)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 for decorator in node.decorator_list:  # click has its options there
                     yield from self._inside(decorator)
+                self._lines = (node.body[0].lineno, node.end_lineno or node.lineno)
                 yield from self._defaults(node, owner)
                 yield from self._in(node.body, "")
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -236,18 +323,18 @@ class _Module:
         name = _dotted(node.func)
         last = name.rpartition(".")[2]
         if last in SETTERS and node.args and isinstance(node.args[0], ast.Constant):
-            yield from self._option(node)
+            yield from self._option(node, "" if last == "option" else ARGPARSE)
             return
         if last in ("field", "print", "format", "join", "open", "getattr", "setattr", "get"):
             return
         for keyword in node.keywords:
             if keyword.arg is not None and not NOT_SETTINGS.fullmatch(keyword.arg):
-                yield from self._setting(keyword.arg, "argument", last, keyword.value)
+                yield from self._setting(keyword.arg, "entry" if last == "dict" else "argument", last, keyword.value)
         for known, given in zip(PLACES.get(last, ()), node.args, strict=False):
             if known is not None:
                 yield from self._setting(known, "argument", last, given)
 
-    def _option(self, node: ast.Call) -> Iterator[Setting]:
+    def _option(self, node: ast.Call, of: str) -> Iterator[Setting]:
         words = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
         flags = [each for each in words if PARSED.match(each)]
         if not flags:
@@ -260,13 +347,16 @@ class _Module:
         if NOT_SETTINGS.fullmatch(name):
             return
         if stores_a_flag or ("default" not in given and _literal(given.get("is_flag", node)) is True):
-            yield Setting(name, "option", "", self.file, node.lineno, False, flag=long)
+            if isinstance(dest := given.get("dest"), ast.Constant):
+                name = str(dest.value)
+            unless_given = isinstance(action, ast.Constant) and action.value == "store_false"
+            yield Setting(name, "option", of, self.file, node.lineno, unless_given, lines=self._lines, flag=long)
         elif "default" in given:
             choices = given.get("choices")
             if isinstance(kind := given.get("type"), ast.Call) and _dotted(kind.func).endswith("Choice") and kind.args:
                 choices = kind.args[0]
             known = _literal(choices) if choices is not None else None
-            for each in self._setting(name, "option", "", given["default"]):
+            for each in self._setting(name, "option", of, given["default"]):
                 yield replace(each, line=node.lineno, choices=tuple(known) if isinstance(known, list | tuple) else ())
 
     def _defaults(self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> Iterator[Setting]:
@@ -296,18 +386,19 @@ class _Module:
             name = (
                 target.id
                 if isinstance(target, ast.Name)
-                else f".{target.attr}"
+                else self._name_of(target)
                 if isinstance(target, ast.Attribute)
                 else ""
             )
-            shown = name.lstrip(".")
+            shown = name.rpartition(".")[2]
             if not shown or shown.startswith("__") or NOT_SETTINGS.fullmatch(shown.lower()):
                 continue
             if owner:
                 yield from self._setting(shown, "default", owner, value)
             elif self._assigned[name] == 1:
                 for each in self._setting(shown, "constant", "", value):
-                    if shown.isupper() or each.value not in COUNTERS or isinstance(each.value, bool):
+                    meant = shown.isupper() or isinstance(each.value, bool) or purpose(shown) is not None
+                    if meant or each.value not in COUNTERS:
                         yield each
 
     def _setting(self, name: str, kind: Kind, of: str, node: ast.expr) -> Iterator[Setting]:
@@ -315,10 +406,18 @@ class _Module:
         if value is _NONE:
             return
         start, end = self._at(node.lineno, node.col_offset), self._at(node.end_lineno or 1, node.end_col_offset or 0)
-        yield Setting(name, kind, of, self.file, node.lineno, value, start, end)
+        yield Setting(name, kind, of, self.file, node.lineno, value, start, end, lines=self._lines)
 
     def _at(self, line: int, column: int) -> int:
         return self._starts[line - 1] + column
+
+
+def _header_of(node: ast.AST) -> tuple[int, int]:
+    """The lines of a statement, without those of the statements in it."""
+    first = getattr(node, "lineno", 0)
+    body = getattr(node, "body", None)
+    last = body[0].lineno - 1 if isinstance(body, list) and body else getattr(node, "end_lineno", first)
+    return first, max(first, last)
 
 
 _NONE = object()
@@ -329,6 +428,8 @@ def _literal(node: ast.expr) -> Any:
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError):
+        return _NONE
+    if isinstance(value, str) and "\n" in value:
         return _NONE
     if isinstance(value, bool | int | float | str):
         return value
@@ -354,20 +455,87 @@ def _is_word(node: ast.expr, word: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == word
 
 
-def reads_of(name: str, files: Mapping[str, bytes]) -> list[str]:
-    """The lines on which a name is read: as a variable, an attribute, or a key; in order."""
-    last, found = name.rpartition(".")[2], []
-    for file, data in files.items():
-        try:
-            tree = ast.parse(data)
-        except (SyntaxError, ValueError):
-            continue
+def stores_of(setting: Setting, files: Mapping[str, bytes]) -> list[str]:
+    """The lines on which an entry, or an attribute, of a setting's name is given another value than it has there."""
+    found = []
+    for file, tree in _trees(files):
         for node in ast.walk(tree):
-            variable = isinstance(node, ast.Name) and node.id == last and isinstance(node.ctx, ast.Load)
-            attribute = isinstance(node, ast.Attribute) and node.attr == last and isinstance(node.ctx, ast.Load)
-            key = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_word(node.slice, last)
-            got = isinstance(node, ast.Call) and _dotted(node.func).endswith(".get") and bool(node.args)
-            got = got and isinstance(node, ast.Call) and _is_word(node.args[0], last)
-            if variable or attribute or key or got:
+            attribute = isinstance(node, ast.Attribute) and node.attr == setting.own_name
+            attribute = attribute and not (
+                isinstance(node, ast.Attribute) and _dotted(node) == f"self.{setting.own_name}"
+            )
+            key = isinstance(node, ast.Subscript) and _is_word(node.slice, setting.own_name)
+            if (attribute or key) and isinstance(getattr(node, "ctx", None), ast.Store):
                 found.append((file, getattr(node, "lineno", 0)))
-    return [f"{file}:{line}" for file, line in sorted(set(found))]
+    return [place for file, line in sorted(set(found)) if (place := f"{file}:{line}") != setting.where]
+
+
+def words_of(files: Mapping[str, bytes]) -> set[Any]:
+    """The words in quotes in some files."""
+    constants = (node for _, tree in _trees(files) for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {node.value for node in constants if isinstance(node.value, str)}
+
+
+def _defined(files: Mapping[str, bytes]) -> set[str]:
+    """The functions and classes of the user's."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {node.name for _, tree in _trees(files) for node in ast.walk(tree) if isinstance(node, kinds)}
+
+
+def _trees(files: Mapping[str, bytes]) -> Iterator[tuple[str, ast.Module]]:
+    for file, data in files.items():
+        with suppress(SyntaxError, ValueError):
+            yield file, ast.parse(data)
+
+
+def reads_of(setting: Setting, files: Mapping[str, bytes]) -> list[str]:
+    """The lines on which a setting's name is read: as a variable, an attribute, or a key; in order.
+
+    A parameter is read in its own function alone, an option of argparse as an attribute. Lines that only pass the
+    value on by its name, or print it, are left out where others do more.
+    """
+    if setting.kind == "argument" and setting.of not in _defined(files):
+        return []
+    if "#" in setting.of:
+        files = {setting.file: files[setting.file]}
+    reads: set[tuple[str, int]] = set()
+    passed_on: set[tuple[str, int]] = set()
+    for file, tree in _trees(files):
+        idle = _passing_on(tree, setting.own_name)
+        for node in ast.walk(tree):
+            if _reads(node, setting):
+                (passed_on if id(node) in idle else reads).add((file, getattr(node, "lineno", 0)))
+    return [f"{file}:{line}" for file, line in sorted(reads or passed_on)]
+
+
+def _reads(node: ast.AST, setting: Setting) -> bool:
+    name = setting.own_name
+    if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+        return setting.of != ARGPARSE and ("#" not in setting.of or setting.is_within(node.lineno))
+    if "#" in setting.of:
+        return False
+    if isinstance(node, ast.Call):
+        return _dotted(node.func).endswith((".get", "getattr")) and any(_is_word(each, name) for each in node.args)
+    attribute = isinstance(node, ast.Attribute) and node.attr == name
+    key = isinstance(node, ast.Subscript) and _is_word(node.slice, name)
+    return (attribute or key) and isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+def _passing_on(tree: ast.Module, name: str) -> set[int]:
+    """The parts of a module in which a name is called, as a method is, or only passed on by itself, or printed."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            found.add(id(node.func))
+            if _dotted(node.func).rpartition(".")[2] in SHOWN_BY:
+                found |= {id(part) for part in ast.walk(node)}
+            found |= {id(keyword.value) for keyword in node.keywords if keyword.arg == name}
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+            both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            pairs = zip(target.elts, value.elts, strict=False) if both else [(target, value)]  # type: ignore[attr-defined]
+            found |= {id(own) for to, own in pairs if name in (getattr(to, "attr", None), getattr(to, "id", None))}
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            found |= {id(value) for key, value in pairs if key is not None and _is_word(key, name)}
+    return found

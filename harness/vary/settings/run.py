@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 from harness import catalogue, launch
 from harness.errors import CannotTry
-from harness.findings import Finding, Report
+from harness.findings import Finding, Report, few
 from harness.findings import count as counted
 from harness.starts.journal import Journal
 from harness.starts.warm import Warm, warm
@@ -32,11 +32,14 @@ from harness.starts.workdir import (
     scratch,
 )
 from harness.vary.run import AT_ONCE, IDLE, LAUNCHED, USUAL, ended
-from harness.vary.settings.child import ABOUT, DIFFERS, LOSS_ALONE, TASK
+from harness.vary.settings.child import ABOUT, ARRIVED, DIFFERS, LOSS_ALONE, TASK
 from harness.vary.settings.configured import is_one, named_in, settings_in, written
 from harness.vary.settings.differ import After, Differs, after, beyond_training, noise_of, of_updates
-from harness.vary.settings.find import Setting, reads_of, settings_of
-from harness.vary.settings.turn import extremes, is_side, others, purpose
+from harness.vary.settings.find import Setting, reads_of, settings_of, stores_of, words_of
+from harness.vary.settings.purpose import is_side, purpose
+from harness.vary.settings.turn import extremes, others
+from harness.watch.locate import reads as words_read
+from harness.watch.locate import texts_below
 
 WITHOUT_EFFECT, WITH_SIDE_EFFECT = "settings::without-effect", "settings::with-side-effect"
 
@@ -55,6 +58,15 @@ EFFECTS: dict[Effect, str] = {
 
 SILENT: tuple[Effect, ...] = ("nothing", "output")
 """Effects from which it does not follow that a setting is used for the training or the score."""
+
+PROBES: dict[type, Any] = {bool: 7919, int: 7919, float: 7919.25, str: "no value of anybody's"}
+"""Kinds of defaults to values that no call gives by itself; a start with one shows whether it arrives."""
+
+SEEDING = ("seed", "manual_seed", "manual_seed_all", "set_seed", "seed_everything")
+"""Calls that seed a generator."""
+
+DEAD, STARTS_OF_A_DEAD_ONE = (0.05, 0.6), 6
+"""Shares of settings that do nothing, in scripts that were measured, and about how often each of them is started."""
 
 MOST_TOGETHER = 3
 """Settings that did not come into play beside which those without effect are turned once more."""
@@ -110,6 +122,8 @@ class _Start:
     loss_alone: Differs | None = None
     kept: str = ""
     """Its journal, of one that others are compared with."""
+    arrived: bool = False
+    """Whether a function got its default, of a start that was made to see it."""
 
     @property
     def journal(self) -> Journal:
@@ -151,37 +165,44 @@ def turn_settings(
     with scratch("harness-vary-") as given, ExitStack() as stack:
         starts = _Starts(given, command, shortened=not full, stack=stack)
         starts.unchanged(tell)
-        settings, notes = _settings(starts.files(path), arguments)
+        settings, notes = _settings(starts.files(path), arguments, starts.opened, starts.is_executed)
+        notes += starts.not_below()
         wanted = _selected(settings, select)
         report = SettingsReport(script, updates=starts.updates, shortened=not full, notes=notes)
         turnable = [each for each in wanted if others(each)]
         report.settings = [_not_turned(each) for each in wanted if not others(each)]
-        tell(f"{counted(len(turnable), 'setting')} to turn: about {starts.seconds_for(len(turnable)):.0f} s")
+        few_dead, many_dead = (starts.seconds_for(len(turnable), share) for share in DEAD)
+        many = counted(len(turnable), "setting")
+        tell(f"{many} to turn: {few_dead:.0f} s, and up to {many_dead:.0f} s if many do nothing")
         found = list[tuple[Setting, Turned]]()
         try:
             for setting, turned in zip(turnable, starts.turned(turnable), strict=True):
                 found.append((setting, turned))
                 tell(f"{len(found)} of {len(turnable)}: {turned.shown}: {EFFECTS[turned.effect]}")
-            judged = list(starts.together(found))
+            found = [(setting, turned) for (setting, _), turned in zip(found, starts.together(found), strict=True)]
         except KeyboardInterrupt:
-            report.interrupted, judged = True, [turned for _, turned in found]
-        report.settings += judged
+            report.interrupted = True
+        report.settings += [turned for _, turned in found]
         report.starts = starts.made
-        report.findings = list(_judged(report.settings, starts.sources, script))
+        report.findings = list(_judged(found, starts.sources))
     order = {setting.where: place for place, setting in enumerate(wanted)}
     report.settings.sort(key=lambda each: ([*EFFECTS].index(each.effect), order.get(each.where, 0)))
     report.seconds = {"one start": starts.seconds, "in all": time.perf_counter() - begun}
     return report
 
 
-def _settings(files: Mapping[str, bytes], arguments: Sequence[str]) -> tuple[list[Setting], list[str]]:
-    found = settings_of({name: data for name, data in files.items() if name.endswith(".py")}, arguments)
+def _settings(
+    files: Mapping[str, bytes], arguments: Sequence[str], opened: set[str], is_executed: Callable[[str], bool]
+) -> tuple[list[Setting], list[str]]:
+    found = settings_of({name: data for name, data in files.items() if name.endswith(".py")}, arguments, is_executed)
     notes = [f"not read: {each}" for each in found.not_read]
     notes += [
         f"{each.shown} ({each.where}) is not in force: another value is given at {by}" for each, by in found.overridden
     ]
     texts = [data.decode("utf-8", "replace") for data in files.values()]
     for name in named_in(texts, arguments):
+        if os.path.realpath(name) not in opened:
+            continue
         found.settings += [each for each in settings_in(name, Path(name).read_bytes()) if is_one(each)]
     return found.settings, notes
 
@@ -214,10 +235,12 @@ class _Starts:
         self._files: list[str] = []
         """What the script imports of the user's own."""
         self._libraries: list[str] = []
-        self._executed: set[str] = set()
-        """The lines of these that are executed, as FILE:LINE."""
+        self._executed: dict[str, set[int]] = {}
+        """File to its lines that are executed."""
         self._at_once, self.made, self.updates, self.seconds = 1, 0, 0, 0.0
         self.sources: dict[str, bytes] = {}
+        self.opened: set[str] = set()
+        """Configuration files that the script reads."""
         self._one: _Start | None = None
         """The unchanged script; what is started before there is one is compared with nothing."""
         self._whole: _Start | None = None
@@ -234,7 +257,7 @@ class _Starts:
         must_train(first.start, self._command, launched=LAUNCHED, idle=IDLE)
         self.seconds = first.start.seconds
         self._patience = max(LEAST_PATIENCE, PATIENCE * first.start.seconds)
-        tell(f"unchanged: {len(first.journal.updates)} updates, {first.start.seconds:.0f} s")
+        tell(f"unchanged, with a trace of its lines: {len(first.journal.updates)} updates, {first.start.seconds:.0f} s")
         environment = dict(self._command.environment)
         self._warm = self._stack.enter_context(
             warm(self._command.python, self._libraries, environment, self._given.left_behind)
@@ -264,9 +287,18 @@ class _Starts:
                 self.sources[name] = Path(path).read_bytes()
         return self.sources
 
-    def seconds_for(self, number: int) -> float:
-        """About how long that many starts take, of which most end early."""
-        return max(1.0, 0.6 * number * self.seconds / self._at_once)
+    def not_below(self) -> list[str]:
+        """What is imported and not looked at."""
+        here = os.path.realpath(os.getcwd()) + os.sep
+        others = [path for path in self._files if not os.path.realpath(path).startswith(here)]
+        if not others:
+            return []
+        names = few([os.path.basename(path) for path in others], 3)
+        return [f"not looked at, as they are not below the working directory: {names}; start it in a folder above them"]
+
+    def seconds_for(self, number: int, dead: float) -> float:
+        """About how long it takes to turn that many settings, a share of which does nothing; others end early."""
+        return max(1.0, number * (0.4 + STARTS_OF_A_DEAD_ONE * dead) * self.seconds / self._at_once)
 
     def turned(self, settings: Sequence[Setting]) -> Iterator[Turned]:
         """What follows of each setting."""
@@ -287,6 +319,8 @@ class _Starts:
                 continue
             effect, differs = self._effect(other)
             of_training = purpose(setting.name)
+            if effect in SILENT and (unused := self._not_executed(setting)) is not None:
+                return replace(told, effect="not in play", what=unused, seconds=_since(begun))
             if effect == "random draws" and of_training:
                 effect = "training"
             if effect in SILENT and of_training and self._shortened:
@@ -302,15 +336,45 @@ class _Starts:
 
     def _not_in_play(self, setting: Setting) -> tuple[str, Any] | None:
         """Why a setting without effect may have one at another time, and the value that shows it."""
-        reads = [setting.where] if setting.kind == "argument" else reads_of(setting.name, self.sources)
-        reads = [line for line in reads if line != setting.where] or reads
-        if reads and not any(line in self._executed for line in reads):
-            return f"{reads[0]}, which reads it, is not executed in this run", None
+        if self._is_always_given(setting):
+            return "each call gives another value", None
+        stores = stores_of(setting, self.sources) if setting.kind in ("argument", "entry") else []
+        if (store := next(filter(self.is_executed, stores), None)) is not None:
+            return f"another value is assigned at {store}", None
         for most in extremes(setting):
             reached = self._with([(setting, most)])
             if reached.crashed is None and self._effect(reached)[0] in ("training", "random draws"):
-                return f"at {setting.value!r} it changes nothing, at {most!r} it does", most
+                return f"at {setting.value!r} it changes nothing, at {_rounded(most)} it does", most
         return None
+
+    def _not_executed(self, setting: Setting) -> str | None:
+        """Why a setting cannot have an effect in this run; None where it may."""
+        lines = self._executed.get(setting.file)
+        if lines and setting.lines != (0, 0) and not any(map(setting.is_within, lines)):
+            owner = setting.of.partition("#")[0]
+            is_default = setting.kind == "default" and "#" in setting.of
+            return f"{owner} is not called in this run" if is_default else "its line is not executed in this run"
+        reads = [line for line in reads_of(setting, self.sources) if line != setting.where]
+        if reads and not any(self.is_executed(line) for line in reads):
+            return f"{reads[0]}, which reads it, is not executed in this run"
+        if setting.kind == "option" and not reads:
+            for file, text in texts_below(Path.cwd()):
+                if file not in self.sources and words_read(text, setting.own_name):
+                    return f"{file}, which reads it, is not imported in this run"
+        return None
+
+    def is_executed(self, place: str) -> bool:
+        """Whether a line of the user's, as FILE:LINE, is; what is not known counts as executed."""
+        file, _, line = place.rpartition(":")
+        return file not in self._executed or int(line) in self._executed[file]
+
+    def _is_always_given(self, setting: Setting) -> bool:
+        """Whether no call of a function, or of a dataclass, gets its default: a value of its own never arrives."""
+        probe = next((PROBES[kind] for kind in PROBES if isinstance(setting.value, kind)), None)
+        if setting.kind != "default" or setting.argument is not None or probe is None:
+            return False
+        start = self._with([(setting, probe)], compared=False, default=(setting, probe))
+        return start.crashed is None and not start.arrived
 
     def together(self, found: Sequence[tuple[Setting, Turned]]) -> Iterator[Turned]:
         """The settings, of which those without effect are turned once more beside what did not come into play."""
@@ -319,8 +383,11 @@ class _Starts:
         whys: dict[int, str] = {}
         for setting, turned in silent:
             other = alive.get(setting.own_name)
-            if setting.kind in ("entry", "default") and other is not None and other.kind in ("in a file", "option"):
+            given = setting.kind in ("entry", "default", "option") and setting.argument is None
+            if given and other is not None and other.kind in ("in a file", "option"):
                 whys[id(turned)] = f"it is not in force: another value is given at {other.where}"
+            elif setting.own_name in alive and setting.kind == "argument" and setting.of in SEEDING:
+                whys[id(turned)] = f"what this run draws from is seeded at {alive[setting.own_name].where}"
             elif setting.given_at is not None:
                 whys[id(turned)] = f"where it matters another value is given: {setting.given_at}"
         shown = [(setting, turned.reached) for setting, turned in found if turned.reached is not None][:MOST_TOGETHER]
@@ -367,13 +434,13 @@ class _Starts:
         words: list[str | None] = list(self._command.arguments)
         edits: dict[str, list[tuple[Setting, Any]]] = {}
         for setting, value in values:
-            if setting.flag and value:
+            if setting.flag and setting.argument is None:
                 words.append(setting.flag)
             elif setting.argument is not None:
                 name, equals, _ = self._command.arguments[setting.argument].partition("=")
                 other = f"{name}={value}" if equals else str(value)
                 words[setting.argument] = None if setting.flag else other
-            elif not setting.flag:
+            else:
                 edits.setdefault(setting.file, []).append((setting, value))
         edited = {}
         for file, several in edits.items():
@@ -393,6 +460,7 @@ class _Starts:
         compared: bool = True,
         shortened: bool | None = None,
         tells_imports: bool = False,
+        default: tuple[Setting, Any] | None = None,
     ) -> _Start:
         """A start, which ends at the first update that is not that of ``expected``, or of the unchanged script."""
         workdir, number = self._given.workdir(next(self._numbers), command), next(self._numbers)
@@ -402,6 +470,17 @@ class _Starts:
                 workdir.put(name, data)
             beside = (expected or self._one) if compared else None
             given: dict[str, Any] = {"tells imports": tells_imports}
+            if default is not None:
+                setting, value = default
+                of, place, _ = setting.of.partition("#")
+                lines = (setting.line, setting.lines[1]) if place else (0, 0)
+                given["default"] = {
+                    "file": setting.file,
+                    "lines": lines,
+                    "of": of,
+                    "name": setting.name,
+                    "value": value,
+                }
             if beside is not None:
                 given |= {"expected": beside.kept, "noise": self._noise}
             orders = workdir.orders(
@@ -420,17 +499,23 @@ class _Starts:
                 kept = str(self._given.root / f"journal-{number}.jsonl")
                 Path(kept).write_bytes(orders.journal(0).read_bytes())
             after_it = after(start.journals[0], said)
-            return _Start(start, _told(folder / DIFFERS), after_it, _told(folder / LOSS_ALONE), kept)
+            arrived = (folder / ARRIVED).exists()
+            return _Start(start, _told(folder / DIFFERS), after_it, _told(folder / LOSS_ALONE), kept, arrived)
         finally:
             workdir.remove()
 
     def _learn(self, about: dict[str, Any], workdir: Workdir) -> None:
         """Keep which files and libraries the script imports, and which of its lines are executed."""
         self._files, self._libraries = [workdir.real(each) for each in about["users"]], about["libraries"]
+        self.opened = {os.path.realpath(workdir.real(each)) for each in about["opened"]}
         here = os.path.realpath(os.getcwd()) + os.sep
         for file, lines in about["executed"].items():
             name = os.path.realpath(workdir.real(file)).removeprefix(here)
-            self._executed |= {f"{name}:{line}" for line in lines}
+            self._executed.setdefault(name, set()).update(lines)
+
+
+def _rounded(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
 def _told(file: Path) -> Differs | None:
@@ -441,15 +526,29 @@ def _since(begun: float) -> float:
     return time.perf_counter() - begun
 
 
-def _judged(settings: Sequence[Turned], sources: Mapping[str, bytes], script: str) -> Iterator[Finding]:
+def _is_a_guess(setting: Setting, turned: Turned, sources: Mapping[str, bytes]) -> bool:
+    """Whether that nothing followed says little: the script may not know the word that was tried, or a number that a
+    call was given is printed, and so it is used."""
+    if isinstance(setting.value, str) and not setting.choices:
+        return not words_of(sources).intersection(turned.tried)
+    return setting.kind == "argument" and turned.part == "printed"
+
+
+def _judged(found: Sequence[tuple[Setting, Turned]], sources: Mapping[str, bytes]) -> Iterator[Finding]:
     faults = catalogue.settings()
-    for each in settings:
+    for setting, each in found:
         what = purpose(each.name)
         tried = ", ".join(f"{value!r}" for value in each.tried)
-        if what is not None and each.effect in SILENT:
-            observed = f"{each.name} = {each.value!r}: with {tried} all updates and scores are the same, bit for bit"
-            reads = [line for line in reads_of(each.name, sources) if line != each.where]
-            observed += f"; it is read at {', '.join(reads[:3])}" if reads else "; no line of yours reads it"
+        if what is not None and each.effect in SILENT and not _is_a_guess(setting, each, sources):
+            same = "all updates and scores are the same, bit for bit"
+            if each.effect == "output":
+                same = f"all updates are the same, bit for bit; only what is {each.part} differs"
+            observed = f"{each.name} = {each.value!r}: with {tried} {same}"
+            reads = [line for line in reads_of(setting, sources) if line != each.where]
+            if setting.kind == "argument":
+                observed += f"; it is passed to {setting.of}"
+            else:
+                observed += f"; it is read at {', '.join(reads[:3])}" if reads else "; no line of yours reads it"
             yield faults[WITHOUT_EFFECT].finding(f"another training, as it is about {what}", observed, each.where, None)
         elif is_side(each.name) and each.effect == "training":
             differs = f"{each.part}, {each.what}"

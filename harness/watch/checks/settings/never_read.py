@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from harness.findings import few
 from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.checks.settings.observations.options import OptionsRead
-from harness.watch.facts.parameters import names
+
+MOST_SHOWN = 20
+"""Options that are named."""
 
 
 class NeverRead(Check):
@@ -15,7 +18,8 @@ class NeverRead(Check):
     Pass the value on to what it was meant for, or remove the option.
 
     ## When it is right
-    An option that the script reads only in another mode is not reported: a line of yours reads it. Neither are those of
+    An option that the script reads only in another mode, or with another model, is not reported: a line of yours reads
+    it, in a file below the working directory. Neither are those of
     a parser whose values are handed on whole (`vars(args)`, `copy`), unless that line prints, logs or saves them. Nor
     are options that a library adds to your parser, and `--local_rank`, which torch's former launcher gives to every
     script.
@@ -29,7 +33,7 @@ class NeverRead(Check):
     def judge(self, fact: OptionsRead) -> Verdict:
         if not fact.unread:
             return HELD
-        shown = names([flag if where is None else f"{flag} ({where})" for flag, where in fact.unread])
+        shown = few([flag if where is None else f"{flag} ({where})" for flag, where in fact.unread], MOST_SHOWN)
         are = "is" if len(fact.unread) == 1 else "are"
         return Found(
             expected="every option to be read by the script",
