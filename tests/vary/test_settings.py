@@ -336,6 +336,7 @@ def test_where_a_name_is_read() -> None:
         ("self.p, self.x = p, 0\nif x > self.p: pass", [2]),
         ("f(p=args.p)\ndict(p=args.p)\n{'p': args.p}\nuse(args.p)", [4]),
         ("random.p(3)\nargs.p", [2]),
+        ("random.p(3)", []),
     ],
 )
 def test_lines_that_only_pass_a_value_on_are_no_use_of_it(text: str, lines: list[int]) -> None:

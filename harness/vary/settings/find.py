@@ -502,8 +502,9 @@ def reads_of(setting: Setting, files: Mapping[str, bytes]) -> list[str]:
     passed_on: set[tuple[str, int]] = set()
     for file, tree in _trees(files):
         idle = _passing_on(tree, setting.own_name)
+        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}  # random.shuffle(…)
         for node in ast.walk(tree):
-            if _reads(node, setting):
+            if _reads(node, setting) and id(node) not in called:
                 (passed_on if id(node) in idle else reads).add((file, getattr(node, "lineno", 0)))
     return [f"{file}:{line}" for file, line in sorted(reads or passed_on)]
 
@@ -522,11 +523,10 @@ def _reads(node: ast.AST, setting: Setting) -> bool:
 
 
 def _passing_on(tree: ast.Module, name: str) -> set[int]:
-    """The parts of a module in which a name is called, as a method is, or only passed on by itself, or printed."""
+    """The parts of a module in which a name is only passed on by itself, or printed."""
     found: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            found.add(id(node.func))
             if _dotted(node.func).rpartition(".")[2] in SHOWN_BY:
                 found |= {id(part) for part in ast.walk(node)}
             found |= {id(keyword.value) for keyword in node.keywords if keyword.arg == name}
