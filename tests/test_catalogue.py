@@ -70,8 +70,8 @@ def test_a_method_that_names_no_fact_is_refused() -> None:
         made(judge=lambda self, fact: None)
 
 
-def test_a_check_that_listens_is_refused() -> None:
-    with pytest.raises(TypeError, match="on_step: a check judges facts"):
+def test_a_handler_that_names_no_event_is_refused() -> None:
+    with pytest.raises(TypeError, match="on_step is told of nothing: annotate its first parameter with an event"):
         made(on_step=lambda self, event: None)
 
 

@@ -75,6 +75,22 @@ class Listener:
                 yield kind, getattr(self, name)
 
 
+class Observer(Listener):
+    """A listener that keeps what it saw: a recogniser, or a check that looks for itself.
+
+    What it keeps from one event to the next is its own; it is bounded, and lets tensors go.
+    """
+
+    monitor: Monitor
+
+    def begin(self) -> None:
+        """Make what it keeps from one event to the next."""
+
+    def fact(self, kind: type[KnownListener]) -> KnownListener:
+        """A recogniser, of which it needs more than its facts."""
+        return self.monitor.bus.recogniser(kind)
+
+
 class OutcomeListener(Listener):
     """A listener with an outcome: a check, or a recorder, which judges nothing."""
 
@@ -87,11 +103,10 @@ class OutcomeListener(Listener):
         return ""
 
 
-class Recogniser(Listener):
+class Recogniser(Observer):
     """Makes facts from events, or from other recognisers' facts, and tells them by ``self.tell(fact)``.
 
     It is made where somebody needs one of its facts (``makes``), and is told of an event before those that need it.
-    What it keeps from one event to the next is its own; it is bounded, and lets tensors go.
 
     Raises:
         TypeError: when a subclass is made that makes a fact that another makes.
@@ -112,13 +127,6 @@ class Recogniser(Listener):
     def __init__(self, monitor: Monitor) -> None:
         self.monitor = monitor
         self.begin()
-
-    def begin(self) -> None:
-        """Make what it keeps from one event to the next."""
-
-    def fact(self, kind: type[KnownListener]) -> KnownListener:
-        """Another recogniser, of which it needs more than its facts."""
-        return self.monitor.bus.recogniser(kind)
 
     def tell(self, fact: Fact) -> None:
         self.monitor.emit(fact)

@@ -1,5 +1,20 @@
-"""Check: a method that judges a fact, and its page.
+"""Check: what looks at a training and judges it, and its page.
 
+A check that looks for itself has handlers of events, as a recogniser has, and a static ``judge`` of plain values::
+
+    class DrawnAlike(Check):
+        '''The same permutation is drawn in each epoch, because the generator is seeded again. …'''
+
+        needs = "permutations that the script draws while it trains"
+
+        def on_drawn(self, event: Drawn) -> None:
+            …
+            self.says(self.judge(rows=64, times=3), where=event.where, update=event.at.update)
+
+        @staticmethod
+        def judge(rows: int, times: int) -> Verdict: …
+
+One that judges what several look at takes its fact: ``def judge(self, fact: GradientsUsed) -> Verdict``.
 docs/contributing.md walks through the making of one.
 """
 
@@ -13,7 +28,7 @@ from typing import Any, ClassVar, Literal
 
 from harness.catalogue import CHECKS, Fault
 from harness.findings import NOT_SEEN
-from harness.watch.bus import OutcomeListener, Told
+from harness.watch.bus import Observer, OutcomeListener, Told
 from harness.watch.events import Event, Fact, NotKnown
 from harness.watch.monitor import Monitor
 
@@ -60,18 +75,19 @@ Verdict = Outcome | NothingToJudge | Found
 SPANS = ("none", "first", "all")
 
 
-class Check(Fault, OutcomeListener, package=CHECKS):
+class Check(Fault, OutcomeListener, Observer, package=CHECKS):
     """One statement that holds of every right training loop.
 
     The first sentence of a subclass's docstring says what is wrong where it reports something; the sections that follow
     are its page (:class:`harness.catalogue.Fault`). It judges facts, or events: ``def judge(self, fact: GradientsUsed)
-    -> Verdict`` is called with each, and further methods ``judge_…`` with others. It returns HELD where the fault would
-    have been seen and was not, NOTHING_TO_JUDGE where it would not have been seen, and else what it :class:`Found`.
-    NotKnown, which a fact may raise, leaves a note. A check that raises anything else is left out from then on, and the
-    outcome says so.
+    -> Verdict`` is called with each, and further methods ``judge_…`` with others. What no other looks at it looks at
+    itself, in methods ``on_…``, and judges plain values in a static ``judge``. The verdict is HELD where the fault
+    would have been seen and was not, NOTHING_TO_JUDGE where it would not have been seen, and else what it
+    :class:`Found`. NotKnown, which a fact may raise, leaves a note. A check that raises anything else is left out from
+    then on, and the outcome says so.
     """
 
-    takes = ("judge",)
+    takes = ("judge", "on_")
     in_windows: ClassVar[Literal["none", "first", "all"]] = "none"
     """Whether it can judge a run of which a few updates at a time are seen (:mod:`harness.watch.windows`): by the facts
     that it judges, where it does not say so itself."""
@@ -86,11 +102,7 @@ class Check(Fault, OutcomeListener, package=CHECKS):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if handlers := [name for name in vars(cls) if name.startswith("on_")]:
-            raise TypeError(
-                f"{cls.__qualname__}.{handlers[0]}: a check judges facts; a recogniser makes them of events"
-            )
-        judged = [kind for kinds in cls.told_of.values() for kind in kinds]
+        judged = [kind for name, kinds in cls.told_of.items() if name.startswith("judge") for kind in kinds]
         facts = [kind for kind in judged if issubclass(kind, Fact)]
         if facts and "needs" not in vars(cls):
             cls.needs = facts[0].needs
@@ -99,32 +111,36 @@ class Check(Fault, OutcomeListener, package=CHECKS):
             cls.in_windows = min(spans, key=SPANS.index)
 
     def __init__(self, monitor: Monitor | None = None) -> None:
-        self._monitor = monitor
-        """What its findings are reported to."""
+        if monitor is not None:  # what its findings are reported to; a judge needs none
+            self.monitor = monitor
+            self.begin()
 
     def subscriptions(self) -> Iterator[Told]:
-        for kind, judge in super().subscriptions():
-            yield kind, partial(self._judged, judge)
+        for name, kinds in self.told_of.items():
+            handle = getattr(self, name)
+            for kind in kinds:
+                yield kind, partial(self._judged, handle) if name.startswith("judge") else handle
 
     def _judged(self, judge: Callable[[Any], Any], fact: Event) -> None:
-        monitor = self._monitor
-        assert monitor is not None
         try:
             verdict = judge(fact)
         except NotKnown as error:
-            monitor.note(str(error))
+            self.monitor.note(str(error))
             return
+        self.says(verdict, getattr(fact, "where", None), None if fact.of_run else fact.at.update)
+
+    def says(self, verdict: Verdict, where: str | None = None, update: int | None = None) -> None:
+        """Keep a verdict, and report what it found: at ``where`` and in ``update``, unless it names others itself."""
         if isinstance(verdict, NothingToJudge):
             self._why, self._told = verdict.why or self._why, True
             return
         self.looked = True
         if isinstance(verdict, Found):
-            where = verdict.where or getattr(fact, "where", None) or monitor.locator.script_place
-            at_hand = None if fact.of_run else fact.at.update
-            update = at_hand if verdict.update is None else verdict.update
+            where = verdict.where or where or self.monitor.locator.script_place
+            update = update if verdict.update is None else verdict.update
             finding = self.finding(verdict.expected, verdict.observed, where, update, verdict.hint)
             finding = replace(finding, details=verdict.details)
-            monitor.report(replace(finding, severity="warning") if verdict.may_be_meant else finding)
+            self.monitor.report(replace(finding, severity="warning") if verdict.may_be_meant else finding)
 
     def lacks(self) -> str:
         """Why it has judged nothing: what it needs was not seen, which is not to say that it is not there; or it was

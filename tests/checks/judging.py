@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from harness.watch.check import HELD, Check, Found, NothingToJudge, Outcome, Verdict
 from harness.watch.events import Event
@@ -18,15 +19,28 @@ FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
+class Values:
+    """What a static judge is given."""
+
+    by_name: Mapping[str, Any]
+    judge: str = "judge"
+
+
+def values(judge: str = "judge", /, **by_name: Any) -> Values:
+    return Values(by_name, judge)
+
+
+@dataclass(frozen=True)
 class Case:
     check: type[Check]
-    fact: Event
+    fact: Event | Values
     verdict: Outcome | NothingToJudge | str
     """HELD, NOTHING_TO_JUDGE, or words of what it observes where it finds the fault."""
 
     @property
     def name(self) -> str:
-        return f"{self.check.id}: {type(self.fact).__name__}, {self.said}"
+        fact = self.fact.judge if isinstance(self.fact, Values) else type(self.fact).__name__
+        return f"{self.check.id}: {fact}, {self.said}"
 
     @property
     def said(self) -> str:
@@ -42,8 +56,10 @@ def all_cases() -> list[Case]:
     return [case for file in files for case in importlib.import_module(f"tests.checks.{file.parent.name}.facts").CASES]
 
 
-def judged(check: type[Check], fact: Event) -> Verdict:
+def judged(check: type[Check], fact: Event | Values) -> Verdict:
     """What a check says of a fact."""
+    if isinstance(fact, Values):
+        return cast(Verdict, getattr(check, fact.judge)(**fact.by_name))
     methods = [name for name, kinds in check.told_of.items() if type(fact) in kinds]
     assert len(methods) == 1, f"{check.id} judges {type(fact).__name__} in {len(methods)} methods"
     return cast(Verdict, getattr(check(), methods[0])(fact))

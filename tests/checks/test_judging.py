@@ -12,12 +12,11 @@ from harness import catalogue
 from harness.watch.check import Check, Found
 from harness.watch.checks.rows.evaluation import EvaluatedOnTrainingRows
 from harness.watch.checks.rows.observations.evaluation_rows import RowsEvaluated
-from harness.watch.checks.rows.observations.orders import EpochCompared
 from harness.watch.checks.rows.order import SameOrderEachEpoch
 from harness.watch.checks.saved.loaded_again import ResumedIncompletely
 from harness.watch.checks.saved.observations.resumes import TrainingResumed
 from harness.watch.events import Event
-from tests.checks.judging import Case, all_cases, is_as_said, judged
+from tests.checks.judging import Case, Values, all_cases, is_as_said, judged, values
 
 LOADER = DataLoader(TensorDataset(torch.arange(8)))
 
@@ -32,11 +31,11 @@ def test_of_a_fact_a_check_says(case: Case) -> None:
     ("check", "fact"),
     [
         (EvaluatedOnTrainingRows, RowsEvaluated(rows=60, trained=20, by_content=True)),
-        (SameOrderEachEpoch, EpochCompared(loader=LOADER, same_order=True, in_vain=True)),
+        (SameOrderEachEpoch, values(loader=LOADER, same_order=True, in_vain=True)),
         (ResumedIncompletely, TrainingResumed(apart="nothing loads it", may_be_meant=True)),
     ],
 )
-def test_what_may_be_meant_is_a_warning(check: type[Check], fact: Event) -> None:
+def test_what_may_be_meant_is_a_warning(check: type[Check], fact: Event | Values) -> None:
     verdict = judged(check, fact)
     assert isinstance(verdict, Found)
     assert verdict.may_be_meant

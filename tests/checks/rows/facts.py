@@ -19,8 +19,8 @@ from harness.watch.checks.rows.epochs import (
     WeightsOfClasses,
 )
 from harness.watch.checks.rows.evaluation import EvaluatedOnTrainingRows, EvaluationAugmented, EvaluationIncomplete
-from harness.watch.checks.rows.labels import ChangedInPlace, LabelsOfOtherRows, LoadersApart
-from harness.watch.checks.rows.observations.carried_states import ShuffledRowsGiven
+from harness.watch.checks.rows.in_place import ChangedInPlace
+from harness.watch.checks.rows.labels import LabelsOfOtherRows, LoadersApart
 from harness.watch.checks.rows.observations.evaluation_rows import (
     EvaluationLeft,
     EvaluationOver,
@@ -32,25 +32,17 @@ from harness.watch.checks.rows.observations.labels_of_rows import (
     LabelsBesideSamples,
     LabelsBesideTexts,
 )
-from harness.watch.checks.rows.observations.orders import BatchesAgain, EpochCompared, PermutationDrawn
-from harness.watch.checks.rows.observations.passes import Alike, Beginning, BegunAnew, PassesOver, PassOver
-from harness.watch.checks.rows.observations.rows_given import RowsGivenAgain
 from harness.watch.checks.rows.observations.rows_of_slices import HeldOutRows, LabelsSliced, SlicesTrained
-from harness.watch.checks.rows.observations.seeds import SeededAgain
-from harness.watch.checks.rows.observations.shuffles import RowsShuffled
-from harness.watch.checks.rows.observations.windows import WindowsSplit
-from harness.watch.checks.rows.order import (
-    DrawnAlike,
-    RandomStateSetBack,
-    SameOrderEachEpoch,
-    ShuffledApart,
-    StateOfOtherRows,
-)
+from harness.watch.checks.rows.order import DrawnAlike, RandomStateSetBack, SameOrderEachEpoch
+from harness.watch.checks.rows.shuffled_apart import ShuffledApart
 from harness.watch.checks.rows.slices import TailNeverSeen, TestRowsInLoss
+from harness.watch.checks.rows.states import StateOfOtherRows
 from harness.watch.checks.rows.windows import WindowsOverlap
 from harness.watch.events import Pass, Position
+from harness.watch.facts.carried_states import ShuffledRowsGiven
 from harness.watch.facts.loaders import LossOfTwoLoaders
-from tests.checks.judging import Case
+from harness.watch.run.passes import Alike, Beginning, BegunAnew, PassesOver, PassOver
+from tests.checks.judging import Case, values
 
 ROWS = TensorDataset(torch.arange(64.0))
 IN_ORDER, SHUFFLED = DataLoader(ROWS, batch_size=8), DataLoader(ROWS, batch_size=8, shuffle=True)
@@ -103,8 +95,8 @@ HALVED = DataLoader(Halved(), batch_size=8)
 OF_HALVED = {index: str(index // 2).encode() for index in range(64)}
 
 CASES = [
-    Case(WindowsOverlap, WindowsSplit(rows=50, overlapping=24, length=12), HELD),
-    Case(WindowsOverlap, WindowsSplit(rows=50, overlapping=45, length=12), "45 of the 50 windows of 12 steps"),
+    Case(WindowsOverlap, values(rows=50, overlapping=24, length=12), HELD),
+    Case(WindowsOverlap, values(rows=50, overlapping=45, length=12), "45 of the 50 windows of 12 steps"),
     Case(EpochCutShort, training(), HELD),
     Case(EpochCutShort, training(LEFT), NOTHING_TO_JUDGE),
     Case(EpochCutShort, training(LEFT, left_early=LEFT), "the loop leaves each epoch after 4 batches"),
@@ -177,18 +169,18 @@ CASES = [
     Case(EvaluationIncomplete, EvaluationOver(batches=4, forwards=3), "was called for 3 of 4 batches"),
     Case(EvaluationIncomplete, EvaluationOver(with_replacement=True), "the rows are drawn with replacement"),
     Case(EvaluationIncomplete, EvaluationLeft(planned=4), "the loop stops after the first batch"),
-    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=4), HELD),
-    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=3, changed=3), NOTHING_TO_JUDGE),
-    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=3), NOTHING_TO_JUDGE),
-    Case(ChangedInPlace, RowsGivenAgain(dataset="Rows", again=9, changed=5), NOTHING_TO_JUDGE),
+    Case(ChangedInPlace, values(dataset="Rows", again=4), HELD),
+    Case(ChangedInPlace, values(dataset="Rows", again=3, changed=3), NOTHING_TO_JUDGE),
+    Case(ChangedInPlace, values(dataset="Rows", again=3), NOTHING_TO_JUDGE),
+    Case(ChangedInPlace, values(dataset="Rows", again=9, changed=5), NOTHING_TO_JUDGE),
     Case(
         ChangedInPlace,
-        RowsGivenAgain(dataset="Rows", again=9, otherwise=5),
+        values(dataset="Rows", again=9, otherwise=5),
         NothingToJudge("rows come otherwise the second time, as augmented ones do"),
     ),
     Case(
         ChangedInPlace,
-        RowsGivenAgain(dataset="Rows", again=4, changed=4),
+        values(dataset="Rows", again=4, changed=4),
         "all 4 rows that came a second time had changed in the data of Rows",
     ),
     Case(LabelsOfOtherRows, LabelsBesideSamples(rows=8), HELD),
@@ -208,19 +200,23 @@ CASES = [
         LossOfTwoLoaders(apart=3, inputs="1, 2", targets="5, 7"),
         "the model gets rows 1, 2, but the loss gets targets of rows 5",
     ),
-    Case(RandomStateSetBack, SeededAgain(seed=7), HELD),
-    Case(RandomStateSetBack, SeededAgain(seed=7, before=20, times=1), HELD),
-    Case(RandomStateSetBack, SeededAgain(seed=7, before=20, times=2), "as it was before update 20"),
-    Case(DrawnAlike, PermutationDrawn(rows=64, times=2), HELD),
-    Case(DrawnAlike, PermutationDrawn(rows=64, times=3), "the same permutation of 64 rows 3 times in a row"),
-    Case(SameOrderEachEpoch, EpochCompared(loader=SHUFFLED, same_order=False), HELD),
-    Case(SameOrderEachEpoch, EpochCompared(loader=IN_ORDER, same_order=True), "(SequentialSampler)"),
+    Case(RandomStateSetBack, values(seed=7, before=None, times=0, update=9), HELD),
+    Case(RandomStateSetBack, values(seed=7, before=20, times=1, update=29), HELD),
+    Case(RandomStateSetBack, values(seed=7, before=20, times=2, update=29), "as it was before update 20"),
+    Case(DrawnAlike, values(rows=64, times=2), HELD),
+    Case(DrawnAlike, values(rows=64, times=3), "the same permutation of 64 rows 3 times in a row"),
+    Case(SameOrderEachEpoch, values(loader=SHUFFLED, same_order=False), HELD),
+    Case(SameOrderEachEpoch, values(loader=IN_ORDER, same_order=True), "(SequentialSampler)"),
     Case(
         SameOrderEachEpoch,
-        EpochCompared(loader=SHUFFLED, same_order=True, in_vain=True),
+        values(loader=SHUFFLED, same_order=True, in_vain=True),
         "though the sampler drew another permutation",
     ),
-    Case(SameOrderEachEpoch, BatchesAgain(batches=8), "the script trains on the 8 batches of one pass again and again"),
+    Case(
+        SameOrderEachEpoch,
+        values("judge_batches", batches=8),
+        "the script trains on the 8 batches of one pass again and again",
+    ),
     Case(TailNeverSeen, SlicesTrained(rows=100, epochs=3, longest=32), HELD),
     Case(TailNeverSeen, SlicesTrained(rows=100, left=1, epochs=3, longest=32), HELD),
     Case(TailNeverSeen, SlicesTrained(rows=100, left=4, epochs=3, longest=32), "the last 4 of 100 rows were never"),
@@ -235,10 +231,10 @@ CASES = [
         HeldOutRows(name="test", rows=8, both=8, trained=64),
         "8 of the 8 rows of test are among the 64 rows in the loss",
     ),
-    Case(ShuffledApart, RowsShuffled(), HELD),
+    Case(ShuffledApart, values(apart=None), HELD),
     Case(
         ShuffledApart,
-        RowsShuffled(apart="lines 3 and 4 shuffle x and y by different permutations"),
+        values(apart="lines 3 and 4 shuffle x and y by different permutations"),
         "rows and labels no longer belong",
     ),
     Case(StateOfOtherRows, ShuffledRowsGiven(), HELD),

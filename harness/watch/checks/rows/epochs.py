@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from torch.utils.data import IterableDataset, SequentialSampler, WeightedRandomSampler
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
-from harness.watch.checks.rows.observations.passes import Beginning, PassesOver, PassOver, latest_of
 from harness.watch.facts.datasets import length, stored_rows
 from harness.watch.facts.samplers import row_sampler, skipped_batches
+from harness.watch.run.passes import Beginning, PassesOver, PassOver, latest_of
 
 MAX_SHARE_OF_DIFFERENT_ROWS = 0.5
 """Largest number of different rows that are given, as a share of those that the dataset holds at the same places. By

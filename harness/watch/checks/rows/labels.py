@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
+from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
 from harness.watch.checks.rows.observations.labels_of_rows import (
     CollatedByWorkers,
     LabelsBesideSamples,
     LabelsBesideTexts,
 )
-from harness.watch.checks.rows.observations.rows_given import RowsGivenAgain
 from harness.watch.checks.rows.observations.rows_of_slices import LabelsSliced
 from harness.watch.facts.loaders import LossOfTwoLoaders
-
-ENOUGH_AGAIN = 4
-"""Smallest number of rows that must have come again, and all or none have changed. A script that writes rows itself
-while it trains does not write all of them in the order in which they come."""
 
 MAX_NOISY_LABELS = 0.25
 """Largest share of rows with another label than their text's that may be noise or pseudo-labels which somebody put
@@ -21,40 +16,6 @@ verdicts (scripts/records/margins.json)."""
 
 MIN_LOSSES = 3
 """Losses in a row whose two sides must be of different rows: by reasoning, two orders may agree in one small batch."""
-
-
-class ChangedInPlace(Check):
-    """The dataset modifies its stored rows each time it returns them.
-
-    ## Why is this a bug?
-    `row = self.data[index]` is not a copy of an array or a tensor but a view of it: `row /= 255` or `row.sub_(mean)`
-    changes the data itself. The first epoch is correct. In the second each row is scaled once more, and so on, until
-    all are zero or infinite; an evaluation on such a dataset gets different inputs each time.
-
-    ## What to do
-    Make a new row in __getitem__, row = self.data[index] / 255, or call copy() or clone() first.
-
-    ## When it is right
-    Rows that a dataset makes anew, that are changed at random on the way, or that the script writes between the epochs
-    are not reported.
-
-    ## References
-    - https://discuss.pytorch.org/t/126760
-    """
-
-    explains = ("rows::evaluation-augmented",)
-
-    def judge(self, fact: RowsGivenAgain) -> Verdict:
-        if fact.otherwise:
-            return NothingToJudge("rows come otherwise the second time, as augmented ones do")
-        if fact.again < ENOUGH_AGAIN or 0 < fact.changed < fact.again:
-            return NOTHING_TO_JUDGE
-        if not fact.changed:
-            return HELD
-        return Found(
-            expected="stored rows that don't change",
-            observed=f"all {fact.again} rows that came a second time had changed in the data of {fact.dataset}",
-        )
 
 
 class LabelsOfOtherRows(Check):

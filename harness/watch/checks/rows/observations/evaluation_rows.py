@@ -15,7 +15,6 @@ from torch.utils.data import RandomSampler, SequentialSampler, Subset
 from harness.watch.asking import leaves_after_one
 from harness.watch.bounded import First, FirstByKey
 from harness.watch.bus import Recogniser
-from harness.watch.checks.rows.observations.passes import Alike, Passes, latest_of
 from harness.watch.checks.rows.observations.rows_of_slices import MIN_ROWS
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
 from harness.watch.facts.datasets import base, length, plain, row_hashes
@@ -23,6 +22,7 @@ from harness.watch.facts.loaders import LoaderUnread
 from harness.watch.facts.samplers import batch_sampler, chosen_rows, has_torchs_own_sampler, row_sampler
 from harness.watch.run.batches import sample_digest
 from harness.watch.run.evaluations import Evaluation
+from harness.watch.run.passes import Alike, Passes, latest_of
 from harness.watch.run.rows import TrainedRows
 
 CHANCE = 0.02

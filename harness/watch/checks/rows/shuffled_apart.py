@@ -1,5 +1,3 @@
-"""Shuffles: permutations that the file of a training draws, by what it applies them to."""
-
 from __future__ import annotations
 
 import ast
@@ -10,8 +8,8 @@ from itertools import pairwise
 
 from harness.findings import tree_at
 from harness.watch.bounded import First
-from harness.watch.bus import Recogniser
-from harness.watch.events import Backward, End, Fact
+from harness.watch.check import HELD, Check, Found, Verdict
+from harness.watch.events import Backward, End
 
 LABELS = re.compile(r"(^|_)(y|ys|labels?|targets?|answers?|truths?|outcomes?)(_|$|\d)", re.IGNORECASE)
 """Names of labels."""
@@ -22,17 +20,28 @@ MAX_STATEMENTS_APART = 4
 """Statements between which the two belong together."""
 
 
-class RowsShuffled(Fact):
-    """The file of a training shuffles rows; told for each place where inputs and labels part, or once for none."""
+class ShuffledApart(Check):
+    """Inputs and labels are shuffled separately, so rows are paired with the labels of other rows.
+
+    ## Why is this a bug?
+    `x[torch.randperm(n)]` and `y[torch.randperm(n)]` put what belongs together into two different orders. The model is
+    taught noise: its loss falls to that of guessing and stays there.
+
+    ## What to do
+    Draw one permutation and use it for both: `order = torch.randperm(n); x, y = x[order], y[order]`.
+
+    ## When it is right
+    The check reads the script here, around the line of an update: it looks for two neighbouring statements that shuffle
+    something named as labels, and something else, by one permutation each. Labels that are shuffled alone, to see what
+    a model makes of noise, are not reported, nor are statements with a seed in between.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.randperm.html
+    """
+
+    new_since = "0.3.0"
 
     needs = "permutations that the script's file draws"
-    of_run = True
-    apart: str | None = None
-    """Which of them part, and how."""
-
-
-class Shuffles(Recogniser):
-    makes = (RowsShuffled,)
 
     def begin(self) -> None:
         self._places = First[str]()
@@ -53,10 +62,10 @@ class Shuffles(Recogniser):
             for body in _blocks(tree):
                 self._read(body, shuffling, place.rpartition(":")[0])
         if self._any:
-            self.tell(RowsShuffled())
+            self.says(self.judge(None))
 
     def _tell_of(self, apart: str, file: str, line: int) -> None:
-        self.tell(RowsShuffled(apart=apart, where=f"{file}:{line}"))
+        self.says(self.judge(apart), f"{file}:{line}")
 
     def _read(self, body: list[ast.stmt], shuffling: set[str], file: str) -> None:
         drawn: dict[str, int] = {}
@@ -115,6 +124,14 @@ class Shuffles(Recogniser):
                     if target in sliced and others and not LABELS.search(target):
                         beside = f"{target} is shuffled in each epoch, but {others[0]}, which has its labels, is not"
                         self._tell_of(beside, file, statement.lineno)
+
+    @staticmethod
+    def judge(apart: str | None) -> Verdict:
+        """Which inputs and labels part, and how; None where none do."""
+        if apart is None:
+            return HELD
+        observed = f"{apart}: rows and labels no longer belong together"
+        return Found("the same permutation for inputs and labels", observed)
 
 
 def _blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:

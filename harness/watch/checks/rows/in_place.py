@@ -1,5 +1,3 @@
-"""Rows given: what a dataset gives for a row, the first time and again."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -9,9 +7,13 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from harness.watch.bus import Recogniser
-from harness.watch.events import Batch, Fact, Pass, PassBegins
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
+from harness.watch.events import Batch, Pass, PassBegins
 from harness.watch.run.batches import content_digest, tensors_in
+
+ENOUGH_AGAIN = 4
+"""Smallest number of rows that must have come again, and all or none have changed. A script that writes rows itself
+while it trains does not write all of them in the order in which they come."""
 
 MOST_ROWS = 64
 """Rows of a loader that are given again and compared: enough that some come early in the next epoch."""
@@ -20,33 +22,28 @@ MOST_VALUES = 250_000
 """Numbers in them, about: a megabyte."""
 
 
-class RowsGivenAgain(Fact):
-    """A batch of the second pass over a loader has rows that were kept of the first. ``where`` is the batch."""
+class ChangedInPlace(Check):
+    """The dataset modifies its stored rows each time it returns them.
+
+    ## Why is this a bug?
+    `row = self.data[index]` is not a copy of an array or a tensor but a view of it: `row /= 255` or `row.sub_(mean)`
+    changes the data itself. The first epoch is correct. In the second each row is scaled once more, and so on, until
+    all are zero or infinite; an evaluation on such a dataset gets different inputs each time.
+
+    ## What to do
+    Make a new row in __getitem__, row = self.data[index] / 255, or call copy() or clone() first.
+
+    ## When it is right
+    Rows that a dataset makes anew, that are changed at random on the way, or that the script writes between the epochs
+    are not reported.
+
+    ## References
+    - https://discuss.pytorch.org/t/126760
+    """
+
+    explains = ("rows::evaluation-augmented",)
 
     needs = "rows that a dataset gives a second time"
-    dataset: str
-    """The name of its class."""
-    again: int
-    """Rows so far that came from the memory that they came from before, or as they were before."""
-    changed: int = 0
-    """Rows of the same memory that it holds otherwise by now, though nobody wrote them between the passes."""
-    otherwise: int = 0
-    """Rows that came from other memory, and not as before: augmented, or of stored rows that changed."""
-
-
-@dataclass
-class RowKept:
-    """A row as it was given: memory that may be the dataset's own."""
-
-    row: torch.Tensor
-    digest: bytes
-
-    def is_unchanged(self) -> bool:
-        return content_digest(self.row) == self.digest
-
-
-class RowsGiven(Recogniser):
-    makes = (RowsGivenAgain,)
 
     def begin(self) -> None:
         self._kept: WeakKeyDictionary[Any, dict[int, RowKept]] = WeakKeyDictionary()
@@ -92,15 +89,36 @@ class RowsGiven(Recogniser):
             self._changed += same_memory and not same
             self._otherwise += not (same_memory or same)
         if both:
-            self.tell(
-                RowsGivenAgain(
-                    dataset=type(event.of.dataset).__name__,
-                    again=self._again,
-                    changed=self._changed,
-                    otherwise=self._otherwise,
-                    where=event.where,
-                )
-            )
+            dataset = type(event.of.dataset).__name__
+            verdict = self.judge(dataset, again=self._again, changed=self._changed, otherwise=self._otherwise)
+            self.says(verdict, event.where, event.at.update)
+
+    @staticmethod
+    def judge(dataset: str, *, again: int, changed: int = 0, otherwise: int = 0) -> Verdict:
+        """Rows of a class of datasets so far that came from the memory that they came from before, or as they were
+        before; those of them that it holds otherwise by now, though nobody wrote them between the passes; and others,
+        which came from other memory and not as before: augmented, or of stored rows that changed."""
+        if otherwise:
+            return NothingToJudge("rows come otherwise the second time, as augmented ones do")
+        if again < ENOUGH_AGAIN or 0 < changed < again:
+            return NOTHING_TO_JUDGE
+        if not changed:
+            return HELD
+        return Found(
+            expected="stored rows that don't change",
+            observed=f"all {again} rows that came a second time had changed in the data of {dataset}",
+        )
+
+
+@dataclass
+class RowKept:
+    """A row as it was given: memory that may be the dataset's own."""
+
+    row: torch.Tensor
+    digest: bytes
+
+    def is_unchanged(self) -> bool:
+        return content_digest(self.row) == self.digest
 
 
 def _row(sample: Any) -> torch.Tensor | None:
