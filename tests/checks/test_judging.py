@@ -11,7 +11,6 @@ from torch.utils.data import DataLoader, TensorDataset
 from harness import catalogue
 from harness.watch.check import Check, Found
 from harness.watch.checks.rows.evaluation import EvaluatedOnTrainingRows
-from harness.watch.checks.rows.observations.evaluation_rows import RowsEvaluated
 from harness.watch.checks.rows.order import SameOrderEachEpoch
 from harness.watch.checks.saved.loaded_again import ResumedIncompletely
 from harness.watch.checks.saved.observations.resumes import TrainingResumed
@@ -30,7 +29,7 @@ def test_of_a_fact_a_check_says(case: Case) -> None:
 @pytest.mark.parametrize(
     ("check", "fact"),
     [
-        (EvaluatedOnTrainingRows, RowsEvaluated(rows=60, trained=20, by_content=True)),
+        (EvaluatedOnTrainingRows, values(rows=60, trained=20, by_content=True)),
         (SameOrderEachEpoch, values(loader=LOADER, same_order=True, in_vain=True)),
         (ResumedIncompletely, TrainingResumed(apart="nothing loads it", may_be_meant=True)),
     ],

@@ -1,12 +1,49 @@
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+import torch
+from torch.utils.data import RandomSampler, SequentialSampler, Subset
+
+from harness.watch.asking import leaves_after_one
+from harness.watch.bounded import First, FirstByKey
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
-from harness.watch.checks.rows.observations.evaluation_rows import (
-    EvaluationLeft,
-    EvaluationOver,
-    EvaluationRepeated,
-    RowsEvaluated,
-)
+from harness.watch.events import Batch, End, Pass, PassBegins, PassEnds
+from harness.watch.facts.datasets import base, length, plain, row_hashes
+from harness.watch.facts.loaders import LoaderUnread
+from harness.watch.facts.samplers import batch_sampler, chosen_rows, has_torchs_own_sampler, row_sampler
+from harness.watch.run.batches import sample_digest
+from harness.watch.run.evaluations import Evaluation
+from harness.watch.run.passes import Alike, Passes, latest_of
+from harness.watch.run.rows import TrainedRows
+
+CHANCE = 0.02
+"""Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora."""
+
+MIN_RATIO_TO_NATURAL_REPEATS = 5
+"""How many times as large as the share of repeated rows within the training set the share of common rows must be."""
+
+ENOUGH_ROWS = 4
+"""Smallest number of rows that are compared."""
+
+
+ENOUGH_VALUES = 16
+"""Different values of a row from which on most of them in another row are no chance: a drawing in black and white has
+two."""
+
+FEW_ROWS = 8
+"""Rows of a batch whose values are kept."""
+
+MOST_VALUES = 1_000_000
+"""Numbers of a row that are looked at: those of a large image."""
+
+MIN_ROWS = 8
+"""Rows that are known by their content and worth a look."""
 
 CARRIED = (
     "Make a new model, optimizer and scheduler for each split: a model that goes on to the next split is trained on "
@@ -37,17 +74,181 @@ class EvaluatedOnTrainingRows(Check):
     of their own may be a training score that the same line computes.
     """
 
-    def judge(self, fact: RowsEvaluated) -> Verdict:
-        if not fact.trained:
+    needs = "evaluation whose rows are known"
+
+    def begin(self) -> None:
+        self._passes = self.fact(Passes)
+        self._scored: WeakSet[Pass] = WeakSet()
+        """Passes that said how good a model is; those that only read its outputs are no evaluation."""
+        self._trained = self.fact(TrainedRows)
+        self._asked = FirstByKey[tuple[int, str | None], _Asked]()
+        """Questions by the model's number and the line that calls it."""
+
+    def on_evaluation(self, fact: Evaluation) -> None:
+        if fact.of is not None and fact.scored:
+            self._scored.add(fact.of)
+        key = fact.model, fact.where
+        if fact.scored and not fact.by_row and not fact.of_training_loader and self._asked.takes(key):
+            self._asked.setdefault(key, _Asked(fact.rows, fact.parts, fact, set())).add(fact)
+
+    def on_end(self, event: End) -> None:
+        trained = self._datasets(self._passes.training())
+        loaders = {id(each.of.loader) for each in trained}
+        evaluating = self._passes.evaluating()
+        evaluated = [each for each in self._datasets(evaluating) if id(each.of.loader) not in loaders]
+        known = self._scored
+        scored = {id(k.first.loader) for k in evaluating if k.first in known or k.latest in known}
+        models = {each.of.model for each in trained}
+        overlaps = []
+        for each in evaluated:
+            # Another model's rows are another fold's; a model that was only loaded may be any of them.
+            its = [t for t in trained if t.of.model == each.of.model or each.of.model not in models]
+            overlaps.append((each, *_overlap(its, each), _is_of_another_fold(its, each), bool(its)))
+        clean = any(not rows for _, rows, _, _, _ in overlaps)
+        for each, rows, size, carried, judged in overlaps:
+            beside = rows == size and (
+                clean or id(each.of.loader) not in scored
+            )  # evaluated beside others, or only read
+            if not beside if rows else judged:
+                self.says(self.judge(size, rows, carried=bool(rows) and carried), each.of.where)
+        if not any(rows for _, rows, _, _, _ in overlaps):
+            self._look_at_known_again()
+
+    def _look_at_known_again(self) -> None:
+        """Judge rows, told apart by what the model was given, of which some were trained on, and not all.
+
+        Where all were, or all that were trained on are among them, it may be meant: a training accuracy, or one of the
+        whole dataset.
+        """
+        for (model, where), asked in self._asked.items():
+            trained, rows = self._trained.of.get(model), len(asked.rows)
+            again = len(asked.rounds) > 1
+            if not trained or rows < MIN_ROWS or not again:
+                continue
+            both = len(asked.rows & trained)
+            if both and model in self._trained.alike and not asked.measured:
+                continue
+            some = max(2, CHANCE * rows) <= both < min(rows, len(trained)) and asked.is_one_evaluation(trained)
+            if some or not both:
+                self.says(self.judge(rows, both, by_content=True), where)
+
+    def _datasets(self, kinds: Iterable[Alike]) -> list[_Rows]:
+        """The first pass of each loader with each model."""
+        found: dict[tuple[int, int | None], _Rows] = {}
+        for of in (each.first for each in kinds):
+            beginning = self._passes.beginnings.get(of)
+            rows = Counter[bytes]() if beginning is None else beginning.rows
+            chosen = chosen_rows(of.loader)
+            dataset = of.dataset if chosen is None else Subset(of.dataset, chosen)
+            drawn = set[int]()
+            if chosen is None and beginning is not None and not has_torchs_own_sampler(of.loader):
+                drawn = set(beginning.at)
+            found.setdefault((id(of.loader), of.model), _Rows(of, dataset, base(dataset), drawn, rows))
+        return list(found.values())
+
+    @staticmethod
+    def judge(rows: int, trained: int, *, carried: bool = False, by_content: bool = False) -> Verdict:
+        """Rows that were evaluated, and the training rows among them, where this is no look at what was trained on.
+
+        They may be training rows of another split, from which the model was ``carried`` on, or known ``by_content``
+        alone, and not by a loader's dataset."""
+        if not trained:
             return HELD
-        what = "all" if fact.trained == fact.rows else str(fact.trained)
+        what = "all" if trained == rows else str(trained)
         return Found(
             expected="evaluation rows that were not trained on",
-            observed=f"{what} of the {fact.rows} evaluation rows {'was' if fact.trained == 1 else 'were'} trained on"
-            + (" in another split: the script goes on with the same model" if fact.carried else ""),
-            hint=CARRIED if fact.carried else None,
-            may_be_meant=fact.by_content,
+            observed=f"{what} of the {rows} evaluation rows {'was' if trained == 1 else 'were'} trained on"
+            + (" in another split: the script goes on with the same model" if carried else ""),
+            hint=CARRIED if carried else None,
+            may_be_meant=by_content,
         )
+
+
+@dataclass(eq=False)
+class _Asked:
+    """What a line asked a model about, again and again."""
+
+    rows: frozenset[int]
+    parts: Sequence[Sequence[int]]
+    """Rows of each call."""
+    first: Evaluation
+    rounds: set[int]
+    """Updates that had been made: the first two, and the latest."""
+
+    @property
+    def measured(self) -> bool:
+        """Whether they can be told from one another, however often they come."""
+        return self.first.measured
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Another evaluation; of other rows it is none that this tells anything of."""
+        if self.rows != evaluation.rows or (evaluation.some_twice and not self.measured):
+            self.rows = frozenset()
+        self.rounds = {*sorted(self.rounds)[:2], evaluation.update}
+
+    def is_one_evaluation(self, trained: set[int]) -> bool:
+        """Whether rows that were trained on come among others, and not all before or behind them.
+
+        Else a line that is called for the training rows and then for others may have asked about both.
+        """
+        kinds = [[row in trained for row in part] for part in self.parts if part]
+        several = [all(part) for part in kinds if all(part) or not any(part)]
+        return len(several) < len(kinds) or sum(one != other for one, other in pairwise(several)) > 2
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a pass."""
+
+    of: Pass
+    dataset: Any
+    """The part of it that the sampler chooses."""
+    base: tuple[int, frozenset[int] | None]
+    """Dataset and rows, as :func:`harness.watch.facts.datasets.base` has them."""
+    drawn: set[int]
+    """Places in the dataset that a sampler drew, where nobody knows what it chooses among."""
+    seen: Counter[bytes]
+
+    def is_apart_from(self, other: _Rows) -> bool:
+        """Whether samplers have split one dataset: what they have drawn of it has nothing in common."""
+        mine, its = (each.drawn or each.base[1] for each in (self, other))
+        chosen = bool(self.drawn or other.drawn) and self.of.dataset is other.of.dataset
+        return chosen and bool(mine) and bool(its) and not set(mine or ()) & set(its or ())
+
+
+def _is_of_another_fold(trained: Sequence[_Rows], evaluated: _Rows) -> bool:
+    """Whether what was trained on right before are other rows: then only another split has the evaluation's."""
+    before = [each for each in trained if each.of.updates_before < evaluated.of.updates_before]
+    latest = max(before, key=lambda each: each.of.updates_before, default=None)
+    return latest is not None and not _overlap([latest], evaluated)[0]
+
+
+def _overlap(trained: Sequence[_Rows], evaluated: _Rows) -> tuple[int, int]:
+    """How many rows of an evaluation were among those to train on, and how many it has."""
+    size = length(evaluated.dataset) or 0
+    trained = [each for each in trained if not each.is_apart_from(evaluated)]
+    for each in trained:
+        if each.base[0] == evaluated.base[0]:
+            of, among = evaluated.base[1], each.base[1]
+            rows = (size if among is None else len(among)) if of is None or among is None else len(of & among)
+            if rows:
+                return rows, size
+    mine = row_hashes(evaluated.dataset)
+    if mine is None:  # a dataset of the script's own: what came in batches of both
+        return _common(evaluated.seen, [each.seen for each in trained]), size
+    theirs = (row_hashes(each.dataset) for each in trained)
+    return _common(mine, (Counter(rows) for rows in theirs if rows)), size
+
+
+def _common(mine: Iterable[int | bytes], trained: Iterable[Counter[int] | Counter[bytes]]) -> int:
+    """How many rows are among those of a training set, where that is no chance; 0 where it may be."""
+    mine = list(mine)
+    for theirs in trained:
+        natural = 1 - len(theirs) / max(1, theirs.total())
+        common = sum(row in theirs for row in mine)
+        if common >= max(2, CHANCE * len(mine)) and common / len(mine) > MIN_RATIO_TO_NATURAL_REPEATS * natural:
+            return common
+    return 0
 
 
 class EvaluationAugmented(Check):
@@ -75,20 +276,86 @@ class EvaluationAugmented(Check):
 
     severity = "warning"
 
-    def judge(self, fact: EvaluationRepeated) -> Verdict:
-        if not fact.changed:
+    needs = "second evaluation over a dataset of an input and a class"
+
+    def begin(self) -> None:
+        self._passes = self.fact(Passes)
+        self._first: WeakKeyDictionary[Any, tuple[Any, list[bytes], list[int]]] = WeakKeyDictionary()
+        """Loader to its first batch: its indices, the rows that the dataset gave, and their classes."""
+        self._changed: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        """Loaders whose second pass began with the same rows, of the same classes: how many had changed."""
+        self._values: WeakKeyDictionary[Any, list[torch.Tensor | None]] = WeakKeyDictionary()
+        """The different values of each row of the first batch."""
+        self._moved: WeakSet[Any] = WeakSet()
+        """Loaders whose second pass began with rows that had changed and had most of those again."""
+
+    def on_batch(self, event: Batch) -> None:
+        if event.of.batches > 1 or event.of.number > 2 or not isinstance(event.samples, list):
+            return
+        classes = [_class_of(sample) for sample in event.samples]
+        known = [each for each in classes if each is not None]
+        if len(known) < max(ENOUGH_ROWS, len(classes)):
+            return
+        rows = [sample_digest(sample) for sample in event.samples]
+        indices, before, their_classes = self._first.setdefault(event.of.loader, (event.indices, rows, known))
+        values = [_values(sample) for sample in event.samples[:FEW_ROWS]]
+        if event.of.number == 1:
+            self._values[event.of.loader] = values
+        elif indices == event.indices and their_classes == known:
+            changed = [row != other for row, other in zip(rows, before, strict=True)]
+            self._changed[event.of.loader] = sum(changed)
+            earlier = self._values.get(event.of.loader, [])
+            if any(each and _shared(*pair) for each, *pair in zip(changed, values, earlier, strict=False)):
+                self._moved.add(event.of.loader)
+
+    def on_end(self, event: End) -> None:
+        training = self._passes.training()
+        loaders = {id(each.first.loader) for each in training}
+        datasets = {base(each.first.dataset)[0] for each in training}
+        for each in self._passes.evaluating():
+            loader = each.first.loader
+            changed = self._changed.get(loader)
+            if changed is not None and id(loader) not in loaders:
+                shares = base(loader.dataset)[0] in datasets
+                verdict = self.judge(len(self._first[loader][1]), changed, shares, moved=loader in self._moved)
+                self.says(verdict, each.first.where)
+
+    @staticmethod
+    def judge(rows: int, changed: int, shares_dataset: bool = False, *, moved: bool = False) -> Verdict:
+        """Rows of the first batch of an evaluation, and those that came otherwise the second time; whether the training
+        goes through the same dataset, and whether one of them came with most of its values again in other places."""
+        if not changed:
             return HELD
-        shares = fact.shares_dataset and fact.changed == fact.rows
-        if not shares and not fact.moved:
+        shares = shares_dataset and changed == rows
+        if not shares and not moved:
             return NOTHING_TO_JUDGE
         how = (
             "training and evaluation share one dataset" if shares else "most of their values have moved to other places"
         )
         return Found(
             expected="the same rows in each evaluation",
-            observed=f"{fact.changed} of the {fact.rows} rows of the first batch have changed by the next evaluation, "
+            observed=f"{changed} of the {rows} rows of the first batch have changed by the next evaluation, "
             f"but not their classes; {how}",
         )
+
+
+def _values(sample: Any) -> torch.Tensor | None:
+    """The different values of a row's input, if they are real numbers and enough to tell rows apart."""
+    given = sample[0] if isinstance(sample, (list, tuple)) and sample else None
+    if not torch.is_tensor(given) or not given.is_floating_point() or given.numel() > MOST_VALUES:
+        return None
+    values = torch.unique(given.detach().cpu())
+    return values if len(values) >= ENOUGH_VALUES else None
+
+
+def _shared(values: torch.Tensor | None, earlier: torch.Tensor | None) -> bool:
+    """Whether most of the values were there before."""
+    return values is not None and earlier is not None and float(torch.isin(values, earlier).float().mean()) > 0.5
+
+
+def _class_of(sample: Any) -> int | None:
+    label = plain(sample[-1]) if isinstance(sample, (list, tuple)) and len(sample) > 1 else None
+    return label if isinstance(label, int) else None
 
 
 class EvaluationIncomplete(Check):
@@ -114,31 +381,127 @@ class EvaluationIncomplete(Check):
 
     needs = "evaluation over a DataLoader"
 
-    def judge(self, fact: EvaluationOver) -> Verdict:
+    def begin(self) -> None:
+        self._passes = self.fact(Passes)
+        self._scored: WeakSet[Pass] = WeakSet()
+        self._updates_at_end: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
+        self._dropping = First[tuple[Any, Verdict, str | None]](16)  # each keeps its loader alive
+        """The first evaluations over loaders that leave rows out, with what is said of them."""
+
+    def on_loader_unread(self, fact: LoaderUnread) -> None:
+        if fact.kept:
+            self.monitor.note(f"nothing was read from the DataLoader that was made at {fact.where}")
+
+    def on_evaluation(self, fact: Evaluation) -> None:
+        if fact.of is not None and fact.scored:
+            self._scored.add(fact.of)
+
+    def on_pass_begins(self, event: PassBegins) -> None:
+        self._look_at_used()
+
+    def on_pass_ends(self, event: PassEnds) -> None:
+        self._updates_at_end[event.of] = self.monitor.updates_made
+        self._look_at_used()
+        if not event.of.exhausted and not event.of.trains and event.of.forwards:
+            self._look_at(event.of)
+
+    def on_end(self, event: End) -> None:
+        self._look_at_used()
+        trained = {id(each.first.loader) for each in self._passes.training()}
+        for loader, verdict, where in self._dropping:
+            if id(loader) not in trained:
+                self.says(verdict, where)
+        if event.at.complete:
+            self._look_at_those_left()
+
+    def _look_at_used(self) -> None:
+        used = self._passes.used
+        if used is not None and not used.trains and used.forwards:
+            self._look_at(used)
+
+    def _look_at(self, of: Pass) -> None:
+        batches, sampler = batch_sampler(of.loader), row_sampler(of.loader)
+        size = length(sampler) or length(of.dataset)
+        # One batch now and then, with updates in between, is an estimate, whatever the loader leaves out.
+        whole = of.updates_before == self._updates_at_end.get(of, self.monitor.updates_made)
+        dropped = size % batches.batch_size if whole and size and getattr(batches, "drop_last", False) else 0
+        replaced = isinstance(sampler, RandomSampler) and sampler.replacement
+        verdict = self.judge(
+            size,
+            exhausted=of.exhausted,
+            dropped=dropped,
+            batches=of.batches,
+            forwards=of.forwards,
+            with_replacement=replaced,
+        )
+        if not dropped:
+            self.says(verdict, of.where)
+        else:
+            self._dropping.append((of.loader, verdict, of.where))  # said at the end: it may be the loader to train with
+
+    def _look_at_those_left(self) -> None:
+        """Evaluations that cannot get beyond their first batch; those that could are meant to be estimates."""
+        trained = [each.first.dataset for each in self._passes.training()]
+        loaders: dict[int, list[Alike]] = {}
+        for each in self._passes.evaluating():
+            loaders.setdefault(id(each.first.loader), []).append(each)
+        for evaluations in loaders.values():
+            last = latest_of(evaluations)
+            whole = any(each.first.exhausted or each.first.shortened for each in evaluations)
+            if whole or not last.updates_before or not self._is_evaluation(last, trained):
+                continue
+            if last.planned and last.forwards == 1 < last.planned and leaves_after_one(last.where):
+                self.says(self.judge_left(last.planned), last.where)
+
+    def _is_evaluation(self, of: Pass, trained: Iterable[Any]) -> bool:
+        """Whether it says how good the model is on rows of its own, which are the same ones each time."""
+        in_order = has_torchs_own_sampler(of.loader) and isinstance(row_sampler(of.loader), SequentialSampler)
+        return in_order and of in self._scored and not any(_is_part(of.dataset, each) for each in trained)
+
+    @staticmethod
+    def judge(
+        rows: int | None,
+        *,
+        exhausted: bool = True,
+        dropped: int = 0,
+        batches: int = 0,
+        forwards: int = 0,
+        with_replacement: bool = False,
+    ) -> Verdict:
+        """A pass without training whose batches have all been used: whether it was gone through to its end, the rows
+        that ``drop_last`` leaves out, the calls of a model, and whether rows are drawn with replacement."""
         expected = "each evaluation row once"
-        if fact.dropped:
+        if dropped:
             return Found(
                 expected,
-                observed=f"drop_last leaves out {fact.dropped} of {fact.rows} rows",
+                observed=f"drop_last leaves out {dropped} of {rows} rows",
                 hint="Remove drop_last from the evaluation's DataLoader.",
             )
-        if fact.exhausted and 2 <= fact.forwards < fact.batches:
+        if exhausted and 2 <= forwards < batches:
             return Found(
                 expected,
-                observed=f"the model was called for {fact.forwards} of {fact.batches} batches",
+                observed=f"the model was called for {forwards} of {batches} batches",
                 hint="Check the code between DataLoader and model: a prefetcher must also yield its last batch.",
             )
-        if fact.with_replacement:
+        if with_replacement:
             return Found(
                 expected,
                 observed="the rows are drawn with replacement",
                 hint="Remove the sampler from the evaluation's DataLoader.",
             )
-        return HELD if fact.exhausted else NOTHING_TO_JUDGE
+        return HELD if exhausted else NOTHING_TO_JUDGE
 
-    def judge_left(self, fact: EvaluationLeft) -> Verdict:
+    @staticmethod
+    def judge_left(planned: int) -> Verdict:
+        """Batches of a loader of which each evaluation took the first alone, by its code."""
         return Found(
-            expected=f"an evaluation of all {fact.planned} batches",
+            expected=f"an evaluation of all {planned} batches",
             observed="the loop stops after the first batch",
             hint="Remove the break or return inside the loop.",
         )
+
+
+def _is_part(dataset: Any, other: Any) -> bool:
+    """Whether all its rows are the other's."""
+    (one, within), (whole, rows) = base(dataset), base(other)
+    return one == whole and (rows is None or (within is not None and within <= rows))
