@@ -21,11 +21,11 @@ from harness.watch.events import Fact
 
 INTRODUCTION = """# What the account of a run says
 
-Checks judge what is listed here, and nothing else; `harness describe`, the outline of `harness check` and the
-journals read it too. An **entity** (`harness/watch/run`) is always the same thing, whoever asks. A **fact**
-(`harness/watch/facts`) is asked for by several families of checks, or by a check and a page. An **observation**
-(`harness/watch/checks/FAMILY/observations`) is what one family alone needs. Each is made by a recogniser in the same
-file, where somebody asks for it. [contributing.md](contributing.md) says how to add one."""
+`harness describe`, the outline of `harness check`, the journals and the checks read what is listed here; what one
+check alone looks at is in its own class. An **entity** (`harness/watch/run`) is always the same thing, whoever asks. A
+**fact** (`harness/watch/facts`) is asked for by several checks, or by a check and a page. An **observation**
+(`harness/watch/checks/FAMILY/observations`) is what a family needs that is not in its checks' classes yet. Each is made
+by a recogniser in the same file, where somebody asks for it. [contributing.md](contributing.md) says how to add one."""
 
 ORDER = ("harness.watch.run.", "harness.watch.facts.")
 

@@ -196,12 +196,10 @@ def main(journal: Path, *, new: bool = False, names: Sequence[str] = ()) -> None
             by_case[name_of(case)] = changed
             print(json.dumps({"name": name_of(case), "changed": changed}), file=out, flush=True)
     margins = summed(by_case)
-    if among is not None:
-        margins["constants"] |= {
-            name: each
-            for name, each in _read(MARGINS)["constants"].items()
-            if name in margins["constants"] and name not in set(map(str, among))
-        }
+    if among is not None:  # what was neither measured now nor before stays out
+        measured_now = {name: of for name, of in margins["constants"].items() if name in set(map(str, among))}
+        kept = {name: of for name, of in _read(MARGINS)["constants"].items() if name in margins["constants"]}
+        margins["constants"] = kept | measured_now
     write_atomically(MARGINS, json.dumps(margins, indent=1) + "\n")
 
 

@@ -342,6 +342,8 @@ def test_where_a_name_is_read() -> None:
 def test_lines_that_only_pass_a_value_on_are_no_use_of_it(text: str, lines: list[int]) -> None:
     setting = Setting("p", "entry", "", "a.py", 9, 1)
     assert reads_of(setting, {"a.py": text.encode()}) == [f"a.py:{line}" for line in lines]
+    used = reads_of(setting, {"a.py": text.encode()}, uses_alone=True)
+    assert used == ([] if text == "print(args.p)" else [f"a.py:{line}" for line in lines])
 
 
 def test_where_another_value_is_assigned() -> None:

@@ -1,4 +1,4 @@
-"""What one family of checks alone needs lies beside them, and nobody else asks for it."""
+"""What one check alone needs is in its file, what one family alone needs beside it; facts have several readers."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def test_observations_are_of_one_family() -> None:
     assert others == [], "move what several families need to harness/watch/facts or harness/watch/run"
 
 
-def test_facts_are_of_several_families() -> None:
+def test_facts_have_several_readers() -> None:
     readers: dict[str, set[str]] = defaultdict(set)
     for module, name in imports():
         readers[name].add(module)
 
-    def families(fact: str, known: frozenset[str] = frozenset()) -> set[str]:
-        """Who asks for it, and for what stands on it: families, and what is none."""
+    def asking(fact: str, known: frozenset[str] = frozenset()) -> set[str]:
+        """The modules that ask for it, and for what stands on it."""
         found = set[str]()
         for reader in readers[fact] - known:
             if reader.startswith(("harness.watch.facts.", "harness.watch.run.")):
-                found |= families(reader, known | {fact})
+                found |= asking(reader, known | {fact})
             else:
-                found.add(family_of(reader) or reader)
+                found.add(reader)
         return found
 
     facts = [f"harness.watch.facts.{file.stem}" for file in (ROOT / "harness/watch/facts").glob("*.py")]
-    alone = {fact: asking for fact in facts if len(asking := families(fact)) == 1 and "__init__" not in fact}
-    assert alone == {}, "move each beside the only family that asks for it"
+    alone = {fact: found for fact in facts if len(found := asking(fact)) == 1 and "__init__" not in fact}
+    assert alone == {}, "move each into the only file that asks for it"

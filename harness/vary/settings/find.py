@@ -488,11 +488,11 @@ def _trees(files: Mapping[str, bytes]) -> Iterator[tuple[str, ast.Module]]:
             yield file, ast.parse(data)
 
 
-def reads_of(setting: Setting, files: Mapping[str, bytes]) -> list[str]:
+def reads_of(setting: Setting, files: Mapping[str, bytes], *, uses_alone: bool = False) -> list[str]:
     """The lines on which a setting's name is read: as a variable, an attribute, or a key; in order.
 
     A parameter is read in its own function alone, an option of argparse as an attribute. Lines that only pass the
-    value on by its name, or print it, are left out where others do more.
+    value on by its name, or print it, are left out where others do more, or where ``uses_alone`` are asked for.
     """
     if setting.kind == "argument" and setting.of not in _defined(files):
         return []
@@ -506,7 +506,7 @@ def reads_of(setting: Setting, files: Mapping[str, bytes]) -> list[str]:
         for node in ast.walk(tree):
             if _reads(node, setting) and id(node) not in called:
                 (passed_on if id(node) in idle else reads).add((file, getattr(node, "lineno", 0)))
-    return [f"{file}:{line}" for file, line in sorted(reads or passed_on)]
+    return [f"{file}:{line}" for file, line in sorted(reads or (set() if uses_alone else passed_on))]
 
 
 def _reads(node: ast.AST, setting: Setting) -> bool:

@@ -357,7 +357,7 @@ class _Starts:
         reads = [line for line in reads_of(setting, self.sources) if line != setting.where]
         if reads and not any(self.is_executed(line) for line in reads):
             return f"{reads[0]}, which reads it, is not executed in this run"
-        if setting.kind == "option" and not reads:
+        if setting.kind == "option" and not reads_of(setting, self.sources, uses_alone=True):
             for file, text in texts_below(Path.cwd()):
                 if file not in self.sources and words_read(text, setting.own_name):
                     return f"{file}, which reads it, is not imported in this run"

@@ -17,6 +17,9 @@ from harness.watch.bus import Recogniser
 HELD_OUT = re.compile(r"(^|_)(test|val|valid|validation|dev|heldout|holdout|held_out)(_|$|\d)", re.IGNORECASE)
 """Names of what is not to be trained on."""
 
+MIN_ROWS = 8
+"""Rows, of a batch or an evaluation, that are worth a look where they are known by their content."""
+
 FRAMES, DEPTH, MOST_VARIABLES = 4, 2, 2000
 """Number of the user's functions in whose variables a name is looked for, how deep in their attributes, and how many
 variables."""

@@ -21,6 +21,7 @@ from harness.watch.run.batches import sample_digest
 from harness.watch.run.evaluations import Evaluation
 from harness.watch.run.passes import Alike, Passes, latest_of
 from harness.watch.run.rows import TrainedRows
+from harness.watch.run.slices import MIN_ROWS
 
 CHANCE = 0.02
 """Share of an evaluation's rows that may be training rows by chance: short texts occur twice in many corpora."""
@@ -41,9 +42,6 @@ FEW_ROWS = 8
 
 MOST_VALUES = 1_000_000
 """Numbers of a row that are looked at: those of a large image."""
-
-MIN_ROWS = 8
-"""Rows that are known by their content and worth a look."""
 
 CARRIED = (
     "Make a new model, optimizer and scheduler for each split: a model that goes on to the next split is trained on "

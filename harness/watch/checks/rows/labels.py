@@ -15,7 +15,7 @@ from harness.watch.facts.loaders import LossOfTwoLoaders
 from harness.watch.facts.texts import LatestEncoded, TextLabels
 from harness.watch.run.batches import LABELS, labels_of, tensors_in
 from harness.watch.run.rows import exact, largest, numbers
-from harness.watch.run.slices import FRAMES, RowsByHand
+from harness.watch.run.slices import FRAMES, MIN_ROWS, RowsByHand
 
 MAX_NOISY_LABELS = 0.25
 """Largest share of rows with another label than their text's that may be noise or pseudo-labels which somebody put
@@ -31,9 +31,6 @@ By reasoning, what is enough to see a collate function at work."""
 
 ENOUGH_ROWS = 24
 """Rows whose text is known that must have been seen."""
-
-MIN_ROWS = 8
-"""Rows of a batch whose labels are a slice."""
 
 MOST_HASHED = 200_000
 """Rows of a tensor among which those of a batch are looked for. By reasoning, what is worth its time."""

@@ -12,7 +12,7 @@ from harness.watch.check import HELD, Check, Found, NothingToJudge, Verdict
 from harness.watch.events import BackwardBegins, End, Forward
 from harness.watch.run.evaluations import Evaluation, ScoredCall
 from harness.watch.run.rows import KNOWN, MOST_ROWS, TrainedRows, exact, rows_given
-from harness.watch.run.slices import RowsByHand
+from harness.watch.run.slices import MIN_ROWS, RowsByHand
 
 MIN_EPOCHS = 3
 """Times that the first row was trained on. Half or double of it changes verdicts (scripts/records/margins.json)."""
@@ -23,9 +23,6 @@ MIN_UPDATES = 3
 MIN_SHARE = 0.5
 """Smallest share of the rows that are held out that must have been trained on. Copies of a few rows are in many
 datasets. Half or double of it changes verdicts (scripts/records/margins.json)."""
-
-MIN_ROWS = 8
-"""Rows of an evaluation, or of a batch, that are worth a look."""
 
 MIN_LEFT = 0.02
 """Smallest share of the rows that is worth a word."""
