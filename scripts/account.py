@@ -15,7 +15,7 @@ from dataclasses import fields
 from itertools import pairwise
 
 from harness import catalogue
-from harness.watch.bus import Recogniser
+from harness.watch.bus import RECOGNISERS
 from harness.watch.check import Check
 from harness.watch.events import Fact
 
@@ -45,9 +45,7 @@ def text() -> str:
 def _told() -> Iterator[type[Fact]]:
     """The facts that some recogniser makes."""
     catalogue.checks()
-    yield from (
-        kind for kind in Recogniser.of_fact if issubclass(kind, Fact) and kind.__module__.startswith("harness.")
-    )
+    yield from (kind for kind in RECOGNISERS if issubclass(kind, Fact) and kind.__module__.startswith("harness."))
 
 
 def _part(module: str) -> str:

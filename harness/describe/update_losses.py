@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins
 from harness.watch.monitor import ALWAYS_SAMPLED
+from harness.watch.recogniser import Recogniser
 
 
 class UpdateLosses(Recogniser):

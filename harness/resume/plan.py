@@ -23,6 +23,30 @@ Kind = Literal[
 
 
 @dataclass(frozen=True)
+class KillReport:
+    """One kill, and what became of it."""
+
+    at: int
+    """Updates made until then."""
+    resumed_from: int | None
+    """The update after which the script went on; None where it began anew."""
+    kind: str
+    """Kind of place in the loop at which the script was killed."""
+    lost: tuple[str, ...] = ()
+    """What was lost, by the ids of the losses."""
+    besides: bool = False
+    """Whether it is one more than was asked for: right before a save that lost something, to see whose fault it is."""
+    event: str | None = None
+    """The file operation before or within which it was, with every_event."""
+    where: str | None = None
+    """The line of that operation."""
+    again: int = 0
+    """Updates that were lost with it, and are made once more."""
+    ended: str | None = None
+    """How it ended that was asked to by SIGTERM."""
+
+
+@dataclass(frozen=True)
 class Kill:
     kind: Kind
     place: KillPoint

@@ -9,19 +9,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from harness.errors import CannotTry
 from harness.files import check_size
 from harness.findings import Finding
 from harness.fingerprint import library_versions
+from harness.resume.plan import KillReport
 from harness.starts.isolated import folders_of
 from harness.starts.mirror import NOT_DATA, Mirror
 from harness.starts.moments import Moment, Store, build
 from harness.starts.workdir import Command
-
-if TYPE_CHECKING:
-    from harness.resume.run import KillReport
 
 PROGRAM = Path(__file__).parents[1] / "assets" / "repro.py"
 

@@ -28,7 +28,7 @@ from harness.resume.events import (
     saves_to_try,
 )
 from harness.resume.judge import findings, shown_by, without_fallback
-from harness.resume.plan import Kill, after_each, asked_to_end, kills, ranks_alone
+from harness.resume.plan import Kill, KillReport, after_each, asked_to_end, kills, ranks_alone
 from harness.resume.repro import check as check_repro
 from harness.resume.repro import write as write_repro
 from harness.spread import On, spread
@@ -45,30 +45,6 @@ HOW_TO_KEEP = (
     "save the weights, the optimizer's state and the position every N updates, "
     "torch.save({...}, 'new.pt'); os.replace('new.pt', 'checkpoint.pt'), and load that file at the start if it exists"
 )
-
-
-@dataclass(frozen=True)
-class KillReport:
-    """One kill, and what became of it."""
-
-    at: int
-    """Updates made until then."""
-    resumed_from: int | None
-    """The update after which the script went on; None where it began anew."""
-    kind: str
-    """Kind of place in the loop at which the script was killed."""
-    lost: tuple[str, ...] = ()
-    """What was lost, by the ids of the losses."""
-    besides: bool = False
-    """Whether it is one more than was asked for: right before a save that lost something, to see whose fault it is."""
-    event: str | None = None
-    """The file operation before or within which it was, with every_event."""
-    where: str | None = None
-    """The line of that operation."""
-    again: int = 0
-    """Updates that were lost with it, and are made once more."""
-    ended: str | None = None
-    """How it ended that was asked to by SIGTERM."""
 
 
 @dataclass

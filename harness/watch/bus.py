@@ -8,15 +8,12 @@ import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from types import FunctionType, UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, Protocol, TypeVar, get_args
 
 from harness.findings import shortened
 from harness.torch_objects import in_modes, out_of_modes
-from harness.watch.events import Event, Fact, Position, resting_on
+from harness.watch.events import Event, Position, resting_on
 from harness.watch.guards import Guard, is_the_scripts
-
-if TYPE_CHECKING:
-    from harness.watch.monitor import Monitor
 
 KnownListener = TypeVar("KnownListener", bound="Listener")
 
@@ -75,22 +72,6 @@ class Listener:
                 yield kind, getattr(self, name)
 
 
-class Observer(Listener):
-    """A listener that keeps what it saw: a recogniser, or a check that looks for itself.
-
-    What it keeps from one event to the next is its own; it is bounded, and lets tensors go.
-    """
-
-    monitor: Monitor
-
-    def begin(self) -> None:
-        """Make what it keeps from one event to the next."""
-
-    def fact(self, kind: type[KnownListener]) -> KnownListener:
-        """A recogniser, of which it needs more than its facts."""
-        return self.monitor.bus.recogniser(kind)
-
-
 class OutcomeListener(Listener):
     """A listener with an outcome: a check, or a recorder, which judges nothing."""
 
@@ -103,33 +84,8 @@ class OutcomeListener(Listener):
         return ""
 
 
-class Recogniser(Observer):
-    """Makes facts from events, or from other recognisers' facts, and tells them by ``self.tell(fact)``.
-
-    It is made where somebody needs one of its facts (``makes``), and is told of an event before those that need it.
-
-    Raises:
-        TypeError: when a subclass is made that makes a fact that another makes.
-    """
-
-    makes: ClassVar[tuple[type[Fact], ...]] = ()
-    of_fact: ClassVar[dict[type[Event], type[Recogniser]]] = {}
-    """Kind of fact to the recogniser that makes it."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        for fact in vars(cls).get("makes", ()):
-            other = Recogniser.of_fact.setdefault(fact, cls)
-            if other.__qualname__ != cls.__qualname__:
-                raise TypeError(f"{cls.__qualname__} makes {fact.__qualname__}, which {other.__qualname__} makes")
-            Recogniser.of_fact[fact] = cls
-
-    def __init__(self, monitor: Monitor) -> None:
-        self.monitor = monitor
-        self.begin()
-
-    def tell(self, fact: Fact) -> None:
-        self.monitor.emit(fact)
+class Summarised(Listener):
+    """A listener that is compared with those of other ranks: a recogniser."""
 
     def summary(self) -> Any:
         """What this rank knows at the end of the run, as JSON, to be compared with the others'; None for nothing."""
@@ -138,9 +94,19 @@ class Recogniser(Observer):
     def compare(self, summaries: Sequence[Any]) -> None:
         """Tell facts of the ranks' summaries, this one's first, on the first of several ranks when all are over."""
 
-    def wants(self, kind: type[Fact]) -> bool:
-        """Whether anybody needs such facts: what is dear to make, or leaves a note, is made only then."""
-        return self.monitor.bus.wants(kind)
+
+RECOGNISERS: dict[type[Event], type[Summarised]] = {}
+"""Kind of fact to the recogniser that makes it."""
+
+
+class Host(Protocol):
+    """What a bus belongs to, and what its listeners are made with: a monitor."""
+
+    @property
+    def update(self) -> int: ...
+
+    @property
+    def position(self) -> Position: ...
 
 
 class Suspended(threading.local):
@@ -158,7 +124,7 @@ class Suspended(threading.local):
 class Bus:
     """The listeners of one loop, and what became of them."""
 
-    def __init__(self, monitor: Monitor) -> None:
+    def __init__(self, monitor: Host) -> None:
         self._monitor = monitor
         self.suspended = Suspended()
         """What happens within it in this thread is not the script's doing, and nobody is told."""
@@ -175,14 +141,14 @@ class Bus:
         self._less: dict[type[Event], str] = {}
         """Kinds that say less than they did, and those that are told no more; each with how."""
 
-    def add(self, kind: Callable[[Monitor], KnownListener]) -> KnownListener:
+    def add(self, kind: Callable[[Any], KnownListener]) -> KnownListener:
         """Make a listener, and before it the recognisers of what it is told of: so it is told after them."""
         self._making.append([])
         listener = kind(self._monitor)
         told = list(listener.subscriptions())
         for event, _ in told:
-            if event in Recogniser.of_fact:
-                self.recogniser(Recogniser.of_fact[event])
+            if event in RECOGNISERS:
+                self.recogniser(RECOGNISERS[event])
         self._needs[listener] = self._making.pop()
         for event, handle in told:
             self._told.setdefault(event, []).append((listener, handle))
@@ -204,10 +170,10 @@ class Bus:
         assert isinstance(recogniser, kind)
         return recogniser
 
-    def recognisers(self) -> list[Recogniser]:
+    def recognisers(self) -> list[Summarised]:
         """Recognisers that are made and have not failed."""
         return [
-            each for each in self._recognisers.values() if isinstance(each, Recogniser) and each not in self._left_out
+            each for each in self._recognisers.values() if isinstance(each, Summarised) and each not in self._left_out
         ]
 
     def wants(self, kind: type[Event]) -> bool:

@@ -28,9 +28,10 @@ from typing import Any, ClassVar, Literal
 
 from harness.catalogue import CHECKS, Fault
 from harness.findings import NOT_SEEN
-from harness.watch.bus import Observer, OutcomeListener, Told
+from harness.watch.bus import OutcomeListener, Told
 from harness.watch.events import Event, Fact, NotKnown
 from harness.watch.monitor import Monitor
+from harness.watch.recogniser import Observer
 
 
 class Outcome(Enum):

@@ -16,13 +16,13 @@ from torch import nn
 
 from harness.findings import count, few
 from harness.watch.bounded import Distinct
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Forward, ModelSaved, PassEnds, Renamed, Save, Step
 from harness.watch.facts.called_models import ModelNames, OptimizedModels, PendingForwards, is_one_row
 from harness.watch.facts.datasets import length
 from harness.watch.facts.rank_gradients import GradientsOfRanks
 from harness.watch.facts.ranks import WeightsOfRanks
 from harness.watch.monitor import ManualUpdate
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import KeptBatches, Use
 from harness.watch.run.rows import of_rows
 

@@ -27,12 +27,12 @@ from harness.findings import Finding, first_line
 from harness.settings import wanted
 from harness.torch_objects import anything_compiled, is_distributed
 from harness.watch import by_reason, checks_of, reported
-from harness.watch.bus import Recogniser
 from harness.watch.check import Check
 from harness.watch.events import Backward, Forward, PassBegins, PassEnds, Save, StateAsked, Step
 from harness.watch.instrument import instrumented, is_in_use, optimizers
 from harness.watch.locate import Locator
 from harness.watch.monitor import ManualUpdate, OptimizerSeen, Options
+from harness.watch.recogniser import Recogniser
 from harness.watch.session import Session
 
 FIRST_WINDOW = 16

@@ -15,9 +15,9 @@ from harness.errors import CannotTry
 from harness.report.resume import outcome_lines
 from harness.resume.attempt import Attempt
 from harness.resume.judge import findings, shown_by
-from harness.resume.plan import Kill, after_each, ends_of_epochs, kills
+from harness.resume.plan import Kill, KillReport, after_each, ends_of_epochs, kills
 from harness.resume.rows import Row, other_rows
-from harness.resume.run import KillReport, ResumeReport, _check_checkpoints, _check_repeats
+from harness.resume.run import ResumeReport, _check_checkpoints, _check_repeats
 from harness.starts.journal import BatchTrained, End, Journal, Loaded, Saved, Update, Writer
 from harness.starts.orders import KillPoint
 

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from harness import catalogue
 from harness.errors import CannotTry
 from harness.watch import SilentBug, watch
-from harness.watch.bus import Recogniser
+from harness.watch.bus import RECOGNISERS
 from harness.watch.check import HELD, Check, Found
 from harness.watch.events import BackwardBegins, Event, Fact, Forward, LossCall, OptimizerMade, Step, StepBegins
 from harness.watch.facts.gradient_ledger import GradientsUsed
@@ -29,6 +29,7 @@ from harness.watch.instrument import instrumented
 from harness.watch.instrument.patches import Patches
 from harness.watch.locate import Locator, from_signal_handler
 from harness.watch.monitor import Monitor, Options
+from harness.watch.recogniser import Recogniser
 from harness.watch.session import Session
 
 PAGE = """
@@ -112,7 +113,7 @@ class Built(Fact):
 @pytest.fixture
 def _nobody_makes() -> Iterator[None]:
     yield
-    Recogniser.of_fact.pop(Built, None)
+    RECOGNISERS.pop(Built, None)
 
 
 @pytest.mark.usefixtures("_nobody_makes")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import AcceleratorBackward, End, Fact, Step
+from harness.watch.recogniser import Recogniser
 
 
 class AcceleratorAccumulates(Fact):

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from harness.torch_objects import held_by, is_distributed
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, End, Fact, Forward, Step
+from harness.watch.recogniser import Recogniser
 
 ADDED = {"SEQ_CLS": ("classifier", "score"), "TOKEN_CLS": ("classifier", "score"), "QUESTION_ANS": ("qa_outputs",)}
 """Names that PEFT itself puts into `modules_to_save`, of which a model has one, by the task of an adapter."""

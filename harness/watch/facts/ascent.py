@@ -8,11 +8,11 @@ from typing import Literal
 import torch
 from torch.optim import Optimizer
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, StepBegins
 from harness.watch.facts.labels import RecentLabels
 from harness.watch.facts.losses import LOSS_RATIO_RTOL, DifferentiatedLoss, mean_loss
 from harness.watch.facts.parameters import Parameters
+from harness.watch.recogniser import Recogniser
 
 MOST_PARTS = 64
 """Micro-batches by whose number a negative loss may have been divided: more than any window has."""

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from harness.torch_objects import held_by
-from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward, Step
+from harness.watch.recogniser import Recogniser
 
 Told = TypeVar("Told")
 

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 from torch.utils.data import RandomSampler
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, Fact, Forward
 from harness.watch.facts.samplers import row_sampler
 from harness.watch.facts.twins import Twin, probing, with_another
 from harness.watch.host import on_host
 from harness.watch.monitor import ALWAYS_SAMPLED
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import content_digest, tensors_in
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import TokenizerMade, TrainerMade
 from harness.watch.facts.tokens import copied
+from harness.watch.recogniser import Recogniser
 
 ROLES = ("system", "user", "assistant", "tool")
 """Roles that a template is asked for."""

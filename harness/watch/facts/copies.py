@@ -13,9 +13,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from harness.torch_objects import first_values, held_by, is_distributed, real
 from harness.watch.bounded import First
-from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, Load, Step, StepBegins
 from harness.watch.host import brought
+from harness.watch.recogniser import Recogniser
 
 MOST_MODULES = 256
 """Modules that are looked at. Copies are of a whole network, or of a large part of it."""

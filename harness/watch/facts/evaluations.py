@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from harness.watch.bounded import First, FirstByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Forward, SchedulerStep, StateAsked
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import labels_of
 
 if TYPE_CHECKING:

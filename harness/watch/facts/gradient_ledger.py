@@ -12,7 +12,6 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, is_dense, real, version
 from harness.watch.bounded import MOST
-from harness.watch.bus import Recogniser
 from harness.watch.events import (
     Backward,
     BackwardBegins,
@@ -28,6 +27,7 @@ from harness.watch.events import (
 from harness.watch.facts.losses import is_weighted, mean_loss, targets_in
 from harness.watch.host import bring, brought, on_host, together
 from harness.watch.monitor import ALWAYS_SAMPLED
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.rows import exact_where_it_lies
 
 if TYPE_CHECKING:

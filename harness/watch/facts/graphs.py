@@ -9,9 +9,9 @@ import torch
 
 from harness.torch_objects import leaves
 from harness.watch.bounded import LatestByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, End, Fact, Forward, LossCall
 from harness.watch.facts.parameters import Parameters
+from harness.watch.recogniser import Recogniser
 
 ALIVE = 7
 """Graphs of the latest updates that must all be alive: by reasoning, a loop holds up to two of them in its variables,

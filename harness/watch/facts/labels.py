@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from harness.watch.bounded import Latest
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Batch
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import labels_of, tensors_in
 
 

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import IGNORED, Backward, BackwardBegins, Fact, Forward
 from harness.watch.facts.next_tokens import GIVEN
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 
 GENERATES = ("CausalLM", "LMHead", "ConditionalGeneration", "Seq2SeqLM")
 """What is in the name of a class of transformers, or of PEFT, whose labels are the text that it is to say."""

@@ -14,7 +14,6 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from harness.torch_objects import held_by, is_distributed, share_parameters, version
 from harness.watch.bounded import Latest
-from harness.watch.bus import Recogniser
 from harness.watch.events import (
     Backward,
     End,
@@ -29,6 +28,7 @@ from harness.watch.events import (
 )
 from harness.watch.facts.new_weights import NewWeights, lacking
 from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels, are_alike, pretrained_in, reached
+from harness.watch.recogniser import Recogniser
 
 LOADED_WEIGHT_RTOL = 1e-2
 """How near weights must be to those that were loaded: half precision and back is nearer."""

@@ -10,10 +10,10 @@ from weakref import ref
 import torch
 
 from harness.watch.bounded import Latest, LatestByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, LoaderMade, LossCall, Pass, PassBegins
 from harness.watch.facts.datasets import length
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import tensors_in
 
 

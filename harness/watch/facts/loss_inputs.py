@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from harness.watch.bounded import Latest
-from harness.watch.bus import Recogniser
 from harness.watch.events import IGNORED, BackwardBegins, Fact, Forward, LossCall, Pairing
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import tensors_in
 
 MAX_LOGARITHM = 1e-2

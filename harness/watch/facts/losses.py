@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, LossCall
 from harness.watch.host import on_host, together
+from harness.watch.recogniser import Recogniser
 
 UNEVEN = 1.25
 """How many times more a target must weigh than another, or a batch have as many. By reasoning: a last batch that is a

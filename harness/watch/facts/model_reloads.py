@@ -14,11 +14,11 @@ from torch import nn
 
 from harness import launch
 from harness.torch_objects import in_half_precision, is_dense
-from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, ModelSaved
 from harness.watch.facts.reloads import Reloads
 from harness.watch.facts.saved_states import SavedStates, StateSaved
 from harness.watch.facts.twins import OF_THE_LOSS, Twin, mapped, probing
+from harness.watch.recogniser import Recogniser
 from harness.watch.reload import Order, Reloaded
 
 ASKED_ROWS = 2

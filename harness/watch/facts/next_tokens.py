@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import IGNORED, Backward, BackwardBegins, Fact, Forward, LossCall, logits_in
 from harness.watch.host import on_host, together
+from harness.watch.recogniser import Recogniser
 
 NOT_TOKENS = ("labels", "mask", "type", "position", "segment")
 """What is in the names of whole numbers for each token that are no tokens."""

@@ -16,9 +16,9 @@ from torch.optim import Optimizer
 from harness.findings import few
 from harness.torch_objects import held_by, held_by_any, leaves, registered
 from harness.watch.bounded import MOST, First, Latest
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined, End, Fact, Forward, Step, ZeroGrad
 from harness.watch.monitor import HELD, ManualUpdate
+from harness.watch.recogniser import Recogniser
 
 MAX_SHARE_WITHOUT_GRADIENT = 0.25
 """Largest share of an optimizer's tensors, or of their elements, that may go without gradients, as an unused pooler or

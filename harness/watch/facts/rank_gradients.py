@@ -17,10 +17,10 @@ from torch import nn
 from harness import launch
 from harness.torch_objects import is_distributed
 from harness.watch.bounded import First
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Clip, Fact, LossCall, StepBegins, TrainerMade
 from harness.watch.facts.gradient_ledger import GradientLedger
 from harness.watch.monitor import ALWAYS_SAMPLED
+from harness.watch.recogniser import Recogniser
 
 Array = npt.NDArray[np.float64]
 

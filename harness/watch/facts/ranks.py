@@ -13,11 +13,11 @@ from torch.utils.data import Subset
 from harness import launch
 from harness.torch_objects import checksum, held_by
 from harness.watch.bounded import FirstByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, End, Fact, PassEnds, Step, StepBegins
 from harness.watch.facts.datasets import row_hashes
 from harness.watch.facts.samplers import shares
 from harness.watch.monitor import ALWAYS_SAMPLED
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.rows import blind_in
 
 MOST_ROWS = 256

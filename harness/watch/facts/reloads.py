@@ -13,9 +13,9 @@ from typing import Any, Literal
 import torch
 
 from harness import launch
-from harness.watch.bus import Recogniser
 from harness.watch.events import Encode, End, Fact, TokenizerSaved
 from harness.watch.facts.tokens import copied, texts_given
+from harness.watch.recogniser import Recogniser
 from harness.watch.reload import Order, Reloaded, loaded_again, written
 
 MOST_PATHS = 2

@@ -14,7 +14,6 @@ import torch
 from harness import launch
 from harness.torch_objects import is_dense
 from harness.watch.bounded import MOST, FirstByKey, Latest, LatestByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import (
     IGNORED,
     Backward,
@@ -47,6 +46,7 @@ from harness.watch.facts.formulas import (
 )
 from harness.watch.facts.samplers import shares
 from harness.watch.host import brought
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import LABELS
 
 MOST_WAITING = MOST

@@ -12,11 +12,11 @@ from torch import nn
 
 from harness import launch
 from harness.torch_objects import share_parameters
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, FromPretrained, Load, Save, StateAsked
 from harness.watch.facts.loaded_states import StateLoading
 from harness.watch.facts.saved_states import SavedState, SavedStates, StateSaved, Values, are_the_same, states_in
 from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels, are_alike, is_state_of, reached
+from harness.watch.recogniser import Recogniser
 
 OFTEN = 64
 """Evaluations of a model, each with a backward pass after it, from which on it is looked at seldom: a teacher is called

@@ -15,10 +15,10 @@ from torch.optim import Optimizer
 from harness import launch
 from harness.torch_objects import first_values, held_by, is_distributed
 from harness.watch.bounded import FirstByKey, Latest
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, Load, OptimizerMade, Save, StateAsked, Step
 from harness.watch.facts.adapters import adapted_layers
 from harness.watch.facts.trained_models import reached
+from harness.watch.recogniser import Recogniser
 
 WRAPPERS = ("module.", "_orig_mod.")
 """What DistributedDataParallel, AveragedModel and torch.compile put before the names."""

@@ -13,7 +13,6 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from harness.torch_objects import held_by_any, share_groups
-from harness.watch.bus import Recogniser
 from harness.watch.events import (
     End,
     Fact,
@@ -28,6 +27,7 @@ from harness.watch.events import (
 )
 from harness.watch.facts.rhythm import Rhythm
 from harness.watch.facts.schedules import NotComputable, schedule_of
+from harness.watch.recogniser import Recogniser
 
 NOT_AHEAD = "no schedule that can be computed ahead"
 """Why a check of a schedule's length did not look, where there is one without a known end."""

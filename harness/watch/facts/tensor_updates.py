@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Clip, Fact, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
 from harness.watch.facts.reference_updates import Before, expected_update, known_faults, looked_at
 from harness.watch.host import brought
+from harness.watch.recogniser import Recogniser
 
 SAMPLED_TENSORS = 4
 """Tensors that are looked at in a sampled update, other ones each time: few, because each is copied."""

@@ -9,10 +9,10 @@ from typing import Any
 from weakref import ref
 
 from harness.watch.bounded import First
-from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, DatasetMade, Encode, End, Fact, TokenizerMade
 from harness.watch.facts.datasets import MOST_ROWS, PAIRS
 from harness.watch.facts.tokens import Tokens, copied, texts_given
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import LABELS, tensors_in
 
 MOST_ENCODED = 256

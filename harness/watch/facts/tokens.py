@@ -14,9 +14,9 @@ from weakref import ref
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Encode, Fact, Forward, InnerForward, TokenizerMade
 from harness.watch.locate import from_signal_handler
+from harness.watch.recogniser import Recogniser
 
 SAMPLED_ROWS = 64
 """Rows of one call of the tokenizer that are looked at: what is enough to see what it is given."""

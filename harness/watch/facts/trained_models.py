@@ -12,9 +12,9 @@ from torch import nn
 
 from harness.torch_objects import real, share_parameters, spread_over
 from harness.watch.bounded import FirstByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, FromPretrained, Load
 from harness.watch.host import brought
+from harness.watch.recogniser import Recogniser
 
 LAST_TENSORS = 4
 """Tensors at the end of a model, its head's, whose values tell whether it was trained: any update changes them."""

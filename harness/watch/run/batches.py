@@ -16,9 +16,9 @@ import xxhash
 
 from harness.torch_objects import is_dense
 from harness.watch.bounded import MOST, LatestByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, Forward, Pass
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 
 LABELS = ("labels", "label", "target", "targets", "y")
 NOT_CONTENT = ("idx", "id", "index", "guid", "__index_level_0__")

@@ -16,8 +16,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from harness.watch.bounded import FirstByKey, LatestByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Pass, PassEnds, Scored, ScoredInGraph
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.rows import MOST_VALUES, TrainedRows, are_measured, exact_where_it_lies, largest, rows_given
 
 MOST_ROWS = 4096

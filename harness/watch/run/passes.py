@@ -9,8 +9,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from harness.watch.bounded import FirstByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import Batch, End, Fact, Pass, PassBegins, PassEnds
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import content_digest, sample_digest
 from harness.watch.run.rows import blind_in
 

@@ -17,9 +17,9 @@ import xxhash
 
 from harness.torch_objects import real
 from harness.watch.bounded import LatestByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Forward, LossCall, positional
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import NOT_CONTENT, tensors_in
 
 MOST_VALUES = 512

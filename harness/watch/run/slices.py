@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from harness.watch.bus import Recogniser
+from harness.watch.recogniser import Recogniser
 
 HELD_OUT = re.compile(r"(^|_)(test|val|valid|validation|dev|heldout|holdout|held_out)(_|$|\d)", re.IGNORECASE)
 """Names of what is not to be trained on."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from harness.watch.bounded import Latest
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact
 from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsCleared, GradientsUsed, Ledger
+from harness.watch.recogniser import Recogniser
 
 UPDATES_IN_A_ROW = 3
 """Updates, one after the other, each with a backward pass of a line that feeds none, from which on that is no

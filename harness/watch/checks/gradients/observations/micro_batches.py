@@ -14,7 +14,6 @@ import torch
 from torch.optim import Optimizer
 
 from harness.watch.bounded import FirstByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, TrainerMade
 from harness.watch.facts.gradient_ledger import (
     Contribution,
@@ -24,6 +23,7 @@ from harness.watch.facts.gradient_ledger import (
     is_same_quotient,
 )
 from harness.watch.facts.losses import LOSS_RATIO_RTOL
+from harness.watch.recogniser import Recogniser
 
 MOST_OPERATIONS = 8
 """Operations to go back from what is differentiated to the mean: Trainer and Accelerate make two, a script its own."""

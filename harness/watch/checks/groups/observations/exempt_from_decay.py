@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, StepBegins
 from harness.watch.facts.parameters import Parameters
+from harness.watch.recogniser import Recogniser
 
 
 class DecayExempted(Fact):

@@ -7,10 +7,10 @@ from collections.abc import Collection
 from numbers import Real
 from typing import Any
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import IGNORED, BackwardBegins, End, Fact, Forward, LossCall, MetricCall, TrainerMade
 from harness.watch.facts.datasets import plain, stored_columns
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import labels_of
 
 MOST_ROWS = 4096

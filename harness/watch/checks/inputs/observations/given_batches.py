@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Batch, End, Fact
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import content_digest, is_data
 
 

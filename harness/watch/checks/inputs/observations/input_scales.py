@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 
 from harness.watch.bounded import FirstByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Forward
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.evaluations import ScoredCall
 
 ROW_SCALE_FACTOR = 20

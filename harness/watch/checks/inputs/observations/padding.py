@@ -8,12 +8,12 @@ from weakref import WeakSet
 import torch
 from torch import nn
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import IGNORED, BackwardBegins, Fact, Forward, LossCall, positional
 from harness.watch.facts.labels_given import generates, has_decoder
 from harness.watch.facts.next_tokens import NextTokens, TokenLoss
 from harness.watch.facts.tokens import Tokens, trailing
 from harness.watch.facts.twins import LanguageTwin, differ, probing
+from harness.watch.recogniser import Recogniser
 
 MIN_IN_ROW = 2
 """Places of a row that are padding and count, from which on it is no end of the text that has the padding's id."""

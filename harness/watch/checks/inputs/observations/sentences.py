@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, DatasetMade, End, Fact, Forward
 from harness.watch.facts.datasets import PAIRS
 from harness.watch.facts.tokens import Calls, Tokens, TokensGiven
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import labels_of
 
 MIN_ROWS = 16

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, Forward, TrainerMade
 from harness.watch.facts.labels_given import Labelled
 from harness.watch.facts.next_tokens import TokenLoss, TokensTaught
 from harness.watch.facts.tokens import Tokens
+from harness.watch.recogniser import Recogniser
 
 ASKED = ("completion_only_loss", "assistant_only_loss")
 """Settings of TRL by which the prompt is to be left out of the loss."""

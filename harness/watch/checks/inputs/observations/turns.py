@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, Forward
 from harness.watch.facts.chat_templates import ChatTemplates
 from harness.watch.facts.labels_given import Labelled, real_tokens
 from harness.watch.facts.tokens import Tokens
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 
 MIN_ROWS = 16
 """Rows none of which has the token. By reasoning: fewer may be the inside of one long text."""

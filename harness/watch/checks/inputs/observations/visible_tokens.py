@@ -9,11 +9,11 @@ from weakref import WeakSet
 import torch
 from torch import nn
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, logits_in
 from harness.watch.facts.next_tokens import TokenLoss, TokensTaught, by_place
 from harness.watch.facts.trained_models import all_equal
 from harness.watch.facts.twins import Refused, Twin, differ, mapped, probing, with_another
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import tensors_in
 
 ASKED_PLACES = 4

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from harness.watch.bounded import MOST
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Fact
 from harness.watch.facts.tensor_updates import ROUNDINGS
 from harness.watch.host import together
+from harness.watch.recogniser import Recogniser
 
 MOST_CANDIDATES = 8 * MOST
 """Candidates of a row that are compared: of many thousands some have nearly the same score by chance."""

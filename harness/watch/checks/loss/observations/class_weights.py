@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, LossCall
+from harness.watch.recogniser import Recogniser
 
 MIN_TARGETS = 200
 """Targets from which on the shares of the classes are known well enough."""

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from harness.torch_objects import held_by_any, leaves_of
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Combined, Fact
 from harness.watch.facts.parameters import Parameters
+from harness.watch.recogniser import Recogniser
 
 KEY = "harness: term"
 """Under which a node of a graph keeps what was added there: the node lives as long as the graph, and no longer."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, End, Fact, Forward, LossCall, StepBegins, TrainerMade, ZeroGrad
 from harness.watch.facts.losses import DifferentiatedLoss, LossDifferentiated
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.rows import TrainedRows
 
 MIN_EQUAL_LOSSES = 5

@@ -9,11 +9,11 @@ from functools import cached_property
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward, LossCall
 from harness.watch.facts.labels import RecentLabels, equal
 from harness.watch.facts.losses import DifferentiatedLoss
 from harness.watch.host import on_host, together
+from harness.watch.recogniser import Recogniser
 
 MOST_COMPARED = 10**7
 """Numbers that are compared to find which rows a loss function was given."""

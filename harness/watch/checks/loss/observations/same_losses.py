@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.checks.loss.observations.loss_terms import LINEAR, MOST_NODES
 from harness.watch.events import BackwardBegins, Fact, LossCall
+from harness.watch.recogniser import Recogniser
 
 
 class LossesSummed(Fact):

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from harness.findings import tree_at
-from harness.watch.bus import Recogniser
 from harness.watch.events import Combined, End, Fact
+from harness.watch.recogniser import Recogniser
 
 ALWAYS, MIN_TIMES = 8, 12
 """Additions in each line that are looked at whatever the update is, and from which on a term that is 0 stays so. A

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward, LossCall, Pairing, RankingCall, Scored, Thresholded
 from harness.watch.facts.loss_inputs import REGRESSIONS
+from harness.watch.recogniser import Recogniser
 
 MIN_ROWS = 8
 """Rows from which on predictions that are the model's are no accident: by reasoning, 2 to the power of 8 is enough."""

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward, Pass, PassEnds, Scored
 from harness.watch.facts.labels_given import labelled
+from harness.watch.recogniser import Recogniser
 
 MIN_BATCHES = 3
 """Batches of an evaluation: by reasoning, the sum of two losses may be some other number."""

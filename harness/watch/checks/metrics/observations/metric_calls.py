@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from harness import launch
-from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, LossCall, MetricCall, Pass
 from harness.watch.facts.datasets import base
 from harness.watch.facts.evaluations import MOST_ROWS, Evaluations
+from harness.watch.recogniser import Recogniser
 
 MOST_CLASSES = 128
 """Classes up to which it is asked whether predictions are the logits' with one number added for each class."""

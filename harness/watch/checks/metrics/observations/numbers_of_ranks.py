@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from harness import launch
-from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Reported
 from harness.watch.facts.formula import Formula, formula
 from harness.watch.facts.formulas import Mistake, Part, Tally, Value, exp, mistakes, summed, values
@@ -27,6 +26,7 @@ from harness.watch.facts.reported_numbers import (
     kind_of,
     outcome,
 )
+from harness.watch.recogniser import Recogniser
 
 
 class NumberOfRanks(Fact):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harness.watch.bounded import FirstByKey
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.evaluations import MOST_ROWS, Evaluation, FirstCall
 from harness.watch.run.rows import TrainedRows
 

@@ -13,10 +13,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from harness.torch_objects import held_by, held_by_any
 from harness.watch.bounded import Latest
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, BackwardBegins, Fact, Forward, InnerForward, StepBegins, ZeroGrad
 from harness.watch.facts.copies import Copies
 from harness.watch.monitor import HELD
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.evaluations import mode_dependent
 
 MIN_DRIFTS = 4

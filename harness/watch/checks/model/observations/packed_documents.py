@@ -7,9 +7,9 @@ from weakref import WeakSet
 import torch
 from torch import nn
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward
 from harness.watch.facts.twins import LanguageTwin, differ, probing
+from harness.watch.recogniser import Recogniser
 
 
 class DocumentsPacked(Fact):

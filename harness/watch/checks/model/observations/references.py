@@ -10,9 +10,9 @@ from weakref import ref
 import torch
 from torch import nn
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import BackwardBegins, Fact, Forward, StepBegins, TrainerMade
 from harness.watch.facts.losses import DifferentiatedLoss
+from harness.watch.recogniser import Recogniser
 
 LN_2_ATOL = 1e-5
 """How near to ln 2: rounding of float32 and of a mean is below."""

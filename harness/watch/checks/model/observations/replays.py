@@ -14,10 +14,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.overrides import TorchFunctionMode
 
 from harness.torch_objects import is_dense
-from harness.watch.bus import Recogniser
 from harness.watch.checks.model.observations.row_dimension import RowDimension
 from harness.watch.events import BackwardBegins, End, Fact, Forward, positional
 from harness.watch.facts.twins import Refused, Twin, detached, probing
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import tensors_in
 
 REPLAYED_ROWS = 3

@@ -11,9 +11,9 @@ from torch import nn
 from torch.utils.data import default_collate
 
 from harness.torch_objects import real
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, Forward
 from harness.watch.host import on_host
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.rows import MIN_DIFFERENT_VALUES, exact, largest
 
 MIN_MOVED = 16

@@ -11,9 +11,9 @@ from weakref import WeakSet
 import torch
 from torch import nn
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Forward
 from harness.watch.facts.twins import Twin, detached, probing
+from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import tensors_in
 
 

@@ -14,10 +14,10 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import held_by
 from harness.watch.bounded import Latest
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Batch, End, Fact, Load, Step, StepBegins, TrainerMade
 from harness.watch.facts.gradient_ledger import rows_of
 from harness.watch.facts.parameters import Parameters
+from harness.watch.recogniser import Recogniser
 
 FEWEST_BACKWARD_PASSES = 4
 """Backward passes without any update from which on that is no accident."""

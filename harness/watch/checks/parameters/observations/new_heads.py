@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary, WeakSet
 import torch
 from torch import nn
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import (
     Backward,
     EmbeddingsResized,
@@ -22,6 +21,7 @@ from harness.watch.events import (
     OptimizerMade,
 )
 from harness.watch.facts.new_weights import NewWeights, lacking
+from harness.watch.recogniser import Recogniser
 
 
 class NewHead(Fact):

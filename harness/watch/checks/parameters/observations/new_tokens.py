@@ -8,9 +8,9 @@ from weakref import ref
 
 from torch import nn
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import EmbeddingsResized, End, Fact
 from harness.watch.facts.labels_given import Labelled
+from harness.watch.recogniser import Recogniser
 
 
 class NewTokens(Fact):

@@ -13,11 +13,11 @@ from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, is_clamped
 from harness.watch.bounded import Latest
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, End, Fact, Load, Step, StepBegins
 from harness.watch.facts.parameters import Parameters
 from harness.watch.facts.tensor_updates import ROUNDINGS, with_gradients
 from harness.watch.host import brought, on_host, together
+from harness.watch.recogniser import Recogniser
 
 OF_A_MODEL, OF_A_STEP = 2, 4
 """Frozen tensors that are copied to be compared later: few, because they may be large. A guess."""

@@ -11,11 +11,11 @@ from torch import nn
 
 from harness.torch_objects import share_parameters
 from harness.watch.bounded import Latest
-from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, ModelSaved, Save, StateAsked
 from harness.watch.facts.evaluations import Evaluations
 from harness.watch.facts.reported_numbers import HELD_OUT, OTHERS, ReportedNumbers, kind_of
 from harness.watch.facts.trained_models import TrainedModels
+from harness.watch.recogniser import Recogniser
 
 LARGER = ("accuracy", "f1", "precision", "recall", "mcc", "r2")
 """Kinds of numbers that are better when they are larger."""

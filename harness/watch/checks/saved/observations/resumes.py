@@ -12,10 +12,10 @@ from torch import nn
 from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, raw_optimizer
-from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, FileRead, FromPretrained, Load, Renamed, Save, StepBegins
 from harness.watch.facts.scheduler_ledger import ScheduleOver, SchedulerLedger, SchedulerSeen
 from harness.watch.facts.trained_models import ModelsFromCheckpoints, TrainedModels
+from harness.watch.recogniser import Recogniser
 
 
 class _OptimizerSaved(NamedTuple):

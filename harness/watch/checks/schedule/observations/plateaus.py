@@ -6,9 +6,9 @@ import math
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, SchedulerStep, Scored
 from harness.watch.facts.evaluations import Evaluations, Result
+from harness.watch.recogniser import Recogniser
 
 ROUNDED = 1e-4
 """Largest difference of an accuracy that was rounded before it was given. Four digits are usual."""

@@ -12,9 +12,9 @@ from torch.optim import Optimizer
 
 from harness.findings import lines_at
 from harness.torch_objects import share_groups
-from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, StepBegins
 from harness.watch.facts.scheduler_ledger import SchedulerLedger
+from harness.watch.recogniser import Recogniser
 
 UPDATES_IN_A_ROW = 3
 """Smallest number of updates at a learning rate of 0 that are reported. By reasoning: a warmup

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.watch.bounded import First
-from harness.watch.bus import Recogniser
 from harness.watch.events import End, Fact, OptionsParsed
+from harness.watch.recogniser import Recogniser
 
 
 class OptionsRead(Fact):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Step, StepBegins
 from harness.watch.monitor import ManualUpdate
+from harness.watch.recogniser import Recogniser
 
 FIRST_UPDATES = 6
 """Updates from the first one on that are compared. By reasoning, how a formula corrects its moments shows at once."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import AutocastLeft, Fact, Forward, Step
+from harness.watch.recogniser import Recogniser
 
 
 class CastsUsed(Fact):

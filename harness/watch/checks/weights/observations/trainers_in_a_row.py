@@ -11,9 +11,9 @@ from torch import nn
 from torch.optim import Optimizer
 
 from harness.torch_objects import held_by, raw_optimizer, real, spread_over
-from harness.watch.bus import Recogniser
 from harness.watch.events import Fact, Load, Step, StepBegins, TrainerMade
 from harness.watch.facts.datasets import base, is_table
+from harness.watch.recogniser import Recogniser
 
 MOST_VALUES = 16
 """Values of a few matrices by which the weights that a training left are known again: any write to a matrix shows in

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
-from harness.watch.bus import Recogniser
 from harness.watch.events import Backward, Fact
+from harness.watch.recogniser import Recogniser
 
 AFTER = 5
 """The update from which on units that began alike would differ. Half or double of it changes verdicts
