@@ -23,7 +23,7 @@ from harness.starts.workdir import Command
 if TYPE_CHECKING:
     from harness.resume.run import KillReport
 
-PROGRAM = Path(__file__).parents[1] / "assets" / "repro.py"
+PROGRAM = Path(__file__).parent / "assets" / "repro.py"
 
 LARGEST = 2**30
 """Bytes of a working directory that is written down."""
