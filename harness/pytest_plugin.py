@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from harness.recipe import Recipe
-    from harness.record import RunRecord
+    from harness.documented_run.recipe import Recipe
+    from harness.documented_run.record import RunRecord
     from harness.resume.run import ResumeReport
     from harness.vary.run import VaryReport
 
@@ -288,7 +288,7 @@ def _is_conftest(plugin: object) -> bool:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each check, where a test asks for ``documented_check``."""
     if "documented_check" in metafunc.fixturenames:
-        from harness.stages import CHECKS
+        from harness.documented_run.stages import CHECKS
 
         metafunc.parametrize("documented_check", CHECKS, indirect=True)
 
@@ -375,7 +375,7 @@ def _report(config: pytest.Config, output: Path) -> str:
     """Write the page of the session's runs, each compared with its baseline, and say so."""
     from contextlib import suppress
 
-    from harness.baseline.compare import compared
+    from harness.documented_run.baseline.compare import compared
     from harness.errors import CannotTry
     from harness.report.html.inputs import read_inputs
     from harness.report.html.page import write_page
@@ -430,7 +430,7 @@ def _no_gpu() -> str | None:
 
 
 def _no_hub() -> str | None:
-    from harness.sources import hub
+    from harness.documented_run.sources import hub
 
     return None if hub.reachable() else f"needs the hub, which did not answer within {hub.TIMEOUT:.0f} seconds"
 
@@ -466,7 +466,7 @@ def baselines_folder(config: pytest.Config) -> Path:
 
 def _baselines(config: pytest.Config) -> tuple[Path, Path | None]:
     """The folder of the baselines, and where else one is looked for: nowhere, if a folder was given."""
-    from harness.baseline.files import shipped_folder
+    from harness.documented_run.baseline.files import shipped_folder
 
     return baselines_folder(config), None if _given(config, "harness_baselines") else shipped_folder()
 
@@ -477,7 +477,7 @@ def _recipe(config: pytest.Config) -> Recipe:
     Raises:
         CannotTry: it cannot be loaded, or has a value that no run can have.
     """
-    from harness.recipe import DEFAULT_RECIPE, load_recipe
+    from harness.documented_run.recipe import DEFAULT_RECIPE, load_recipe
 
     return with_options(load_recipe(_given(config, "harness_recipe") or DEFAULT_RECIPE), config)
 
@@ -488,7 +488,7 @@ def with_options(recipe: Recipe, config: pytest.Config) -> Recipe:
     Raises:
         CannotTry: a value that no run can have.
     """
-    from harness import recipe as recipes
+    from harness.documented_run import recipe as recipes
 
     return recipes.with_options(
         recipe,
@@ -529,9 +529,9 @@ def harness_run_record(
 def _run_once(request: pytest.FixtureRequest, recipe: Any, temporary: pytest.TempPathFactory) -> RunRecord:
     from filelock import FileLock
 
-    from harness.recipe import Recipe
-    from harness.record import RunRecord
-    from harness.run import run_recipe
+    from harness.documented_run.recipe import Recipe
+    from harness.documented_run.record import RunRecord
+    from harness.documented_run.run import run_recipe
 
     if not isinstance(recipe, Recipe):  # somebody else's fixture has the name
         recipe = request.getfixturevalue("harness_recipe")
@@ -556,7 +556,7 @@ def _selected(items: list[pytest.Item]) -> dict[str, pytest.Item]:
 
 def _last_stage(items: list[pytest.Item]) -> str | None:
     """The last stage that the selected tests look at; None, all stages, if one of them wants the record itself."""
-    from harness.stages import STAGES
+    from harness.documented_run.stages import STAGES
 
     if any({"run_record", "harness_run_record"} & set(getattr(item, "fixturenames", ())) for item in items):
         return None
@@ -575,8 +575,8 @@ def harness_baseline(pytestconfig: pytest.Config) -> Callable[[RunRecord], None]
 
     def must_be_as_good(record: RunRecord) -> None:
         __tracebackhide__ = True
-        from harness.baseline.compare import compared
-        from harness.baseline.stored import add
+        from harness.documented_run.baseline.compare import compared
+        from harness.documented_run.baseline.stored import add
         from harness.errors import CannotTry
         from harness.report.baseline import verdict_lines
 

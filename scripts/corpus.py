@@ -2,9 +2,8 @@
 
     python -m scripts.corpus
 
-Each is a file of ``harness/assets/corpora``, as :mod:`harness.sources.builtin` reads it. Tests make smaller ones of
-other seeds.
-"""
+Each is a file of ``harness/documented_run/assets/corpora``, as :mod:`harness.documented_run.sources.builtin` reads it.
+Tests make smaller ones of other seeds."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from harness.recipe import TINY
-from harness.sources.builtin import CORPORA, as_datasets, stored_in
+from harness.documented_run.recipe import TINY
+from harness.documented_run.sources.builtin import CORPORA, as_datasets, stored_in
 from scripts.generator import POSITIVE_SHARE, Draw, Row, rows, three_way_rows, topic_rows
 
 if TYPE_CHECKING:

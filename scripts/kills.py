@@ -170,7 +170,7 @@ def left_by_run(folder: Path, said: str) -> Iterator[str]:
     import torch
     from safetensors.torch import load_file
 
-    from harness.record import RunRecord
+    from harness.documented_run.record import RunRecord
 
     out = folder / "out"
     record = out / "run.json"
@@ -187,7 +187,7 @@ def left_by_run(folder: Path, said: str) -> Iterator[str]:
 
 
 def result_of_run(folder: Path) -> Any:
-    from harness.record import RunRecord
+    from harness.documented_run.record import RunRecord
 
     out = folder / "out"
     model = {path.name: path.read_bytes() for path in sorted((out / "model").iterdir())}
@@ -196,7 +196,7 @@ def result_of_run(folder: Path) -> Any:
 
 
 def left_by_record(folder: Path, said: str) -> Iterator[str]:
-    from harness.baseline.stored import Baseline
+    from harness.documented_run.baseline.stored import Baseline
 
     candidates = list((folder / "baselines").glob("candidates/*.json"))
     seeds = {run.seed for path in candidates for run in Baseline.read(path).runs}
@@ -205,14 +205,14 @@ def left_by_record(folder: Path, said: str) -> Iterator[str]:
 
 
 def result_of_record(folder: Path) -> Any:
-    from harness.baseline.stored import Baseline
+    from harness.documented_run.baseline.stored import Baseline
 
     (path,) = (folder / "baselines").glob("candidates/*")
     return [(run.seed, run.curve, run.weights, run.metrics) for run in Baseline.read(path).ordered().runs]
 
 
 def left_by_documents(folder: Path, said: str) -> Iterator[str]:
-    from harness.record import DocumentsRecord
+    from harness.documented_run.record import DocumentsRecord
 
     file = folder / "out" / "documents.json"
     if file.exists():
@@ -224,7 +224,7 @@ def left_by_documents(folder: Path, said: str) -> Iterator[str]:
 
 
 def result_of_documents(folder: Path) -> Any:
-    from harness.record import DocumentsRecord
+    from harness.documented_run.record import DocumentsRecord
 
     record = DocumentsRecord.model_validate_json((folder / "out" / "documents.json").read_bytes())
     return [(block.number, block.outcome, block.prints) for block in record.blocks], record.interrupted
@@ -315,14 +315,14 @@ def killed(command: Command, number: signal.Signals, after: float, folder: Path)
 @contextmanager
 def workplace() -> Iterator[tuple[Path, str]]:
     """A folder, and a recipe that trains for a second or two."""
-    from harness.recipe import RECIPES
+    from harness.documented_run.recipe import RECIPES
     from scripts import corpus
 
     with tempfile.TemporaryDirectory(prefix="harness-kills-") as name:
         root = Path(name)
         corpus.raw_datasets(seed=7, split_rows=ROWS).save_to_disk(str(root / "data"))
         small = RECIPES["tiny"].with_(name="small", dataset="tests/small", data=str(root / "data"), epochs=3)
-        (root / "mine.py").write_text(f"from harness.recipe import Recipe\nsmall = {small!r}\n")
+        (root / "mine.py").write_text(f"from harness.documented_run.recipe import Recipe\nsmall = {small!r}\n")
         yield root, f"{root / 'mine.py'}:small"
 
 
@@ -330,9 +330,9 @@ def campaign(
     kills: int, seed: int, names: Sequence[str] = NAMES, *, say: Callable[[str], None] = lambda line: None
 ) -> Table:
     """Kill each named command in turn, by each signal in turn, at moments of the seed."""
-    import harness.baseline.sessions
-    import harness.documents.run
-    import harness.run  # noqa: F401  what each child would import anew
+    import harness.documented_run.baseline.sessions
+    import harness.documented_run.documents.run
+    import harness.documented_run.run  # noqa: F401  what each child would import anew
 
     drawn, table = random.Random(seed), Table()
     with workplace() as (root, recipe):

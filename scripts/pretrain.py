@@ -2,11 +2,11 @@
 
     python -m scripts.pretrain
 
-writes it to ``harness/assets/tiny-bert`` (with transformers 5, about 25 minutes on one core). It learns three things on
-generated rows of another seed than the corpus, none of which is the fine-tuning task: to fill in masked words and to
-tell whether the second sentence belongs to the first at all (BERT's own two), and to mark the words of the second
-sentence that contradict the first (after ELECTRA, arXiv 2003.10555). Fine-tuning still has to learn what that means for
-the pair.
+writes it to ``harness/documented_run/assets/tiny-bert`` (with transformers 5, about 25 minutes on one core). It learns
+three things on generated rows of another seed than the corpus, none of which is the fine-tuning task: to fill in
+masked words and to tell whether the second sentence belongs to the first at all (BERT's own two), and to mark the
+words of the second sentence that contradict the first (after ELECTRA, arXiv 2003.10555). Fine-tuning still has to
+learn what that means for the pair.
 
 Query and key weights of the first layers start equal, so that a word first attends to its like; a network this small
 does not find that by itself in reasonable time (mimetic initialisation, Trockman and Kolter, arXiv 2305.09828).
@@ -28,8 +28,8 @@ from torch import nn
 from tqdm.auto import tqdm
 from transformers import BertConfig, BertForPreTraining, BertTokenizerFast
 
+from harness.documented_run.sources.builtin import CHECKPOINT
 from harness.fingerprint import fingerprint
-from harness.sources.builtin import CHECKPOINT
 from scripts import generator
 from scripts.generator import Row
 

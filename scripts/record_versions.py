@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.recipe import LOOPS
+from harness.documented_run.recipe import LOOPS
 
 FOUND = 1
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import click
 
-from harness.baseline.files import baseline_path, hardware_class
+from harness.documented_run.baseline.files import baseline_path, hardware_class
+from harness.documented_run.recipe import DEFAULT_RECIPE
 from harness.errors import CannotTry
 from harness.files import read_model, write_atomically
 from harness.fingerprint import fingerprint, provenance
-from harness.recipe import DEFAULT_RECIPE
 from tests.benchmarks.contention import busy
 from tests.benchmarks.paired import LOOKS, judged
 from tests.benchmarks.recorded import RECORDS, RELATIVE, BenchmarkRun, Limit, Throughput, limits, measured, name_of
@@ -34,8 +34,8 @@ SLOWDOWNS = (0.0, 0.03, 0.05, 0.1)
 
 def measure(path: Path, slowdown: float, limit: float, looks: Sequence[int] = LOOKS) -> None:
     """Measure the training, slowed down by a share of the document's update, and write it to the file."""
-    from harness.recipe import RECIPES
-    from harness.run import quiet_libraries
+    from harness.documented_run.recipe import RECIPES
+    from harness.documented_run.run import quiet_libraries
     from tests.benchmarks import benchmark_loops
     from tests.benchmarks.measure import TorchDevice, side_by_side
 

@@ -1,4 +1,4 @@
-"""How far rounding takes the losses of recorded seeds apart: the grounds of the band in ``harness/baseline/curve.py``.
+"""How far rounding takes the losses of recorded seeds apart: the grounds of the band in the baselines' ``curve.py``.
 
 ``python -m scripts.rounding intel=runs/tiny-plain-42-… amd=FOLDER/candidates/tiny-plain-cpu.json`` lays whole runs that
 were made on other machines, with other kernels, threads or versions beside the baseline, and adds them to
@@ -16,13 +16,13 @@ from typing import Any
 import click
 import numpy as np
 
-from harness.baseline.compare import baseline_of, comparable
-from harness.baseline.curve import band_of, relative, same_draws
-from harness.baseline.files import CANDIDATES
-from harness.baseline.stored import Baseline, SeedRun, seed_run
+from harness.documented_run.baseline.compare import baseline_of, comparable
+from harness.documented_run.baseline.curve import band_of, relative, same_draws
+from harness.documented_run.baseline.files import CANDIDATES
+from harness.documented_run.baseline.stored import Baseline, SeedRun, seed_run
+from harness.documented_run.record import RunRecord
 from harness.errors import CannotTry
 from harness.files import write_atomically
-from harness.record import RunRecord
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "tests" / "baseline" / "curves_elsewhere.json"

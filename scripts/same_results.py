@@ -23,14 +23,14 @@ from typing import Literal
 import click
 from scipy import optimize, stats
 
-from harness.baseline.compare import same_subject, spread_of
-from harness.baseline.curve import replays
-from harness.baseline.review import files_of
-from harness.baseline.statistics import POWER, Spread
-from harness.baseline.stored import Baseline
-from harness.claims import RESULT, TRAINER_RESULT
 from harness.cli.options import FOUND, baseline_folders, baselines_option
 from harness.cli.output import echo
+from harness.documented_run.baseline.compare import same_subject, spread_of
+from harness.documented_run.baseline.curve import replays
+from harness.documented_run.baseline.review import files_of
+from harness.documented_run.baseline.statistics import POWER, Spread
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.claims import RESULT, TRAINER_RESULT
 from harness.errors import CannotTry
 from harness.report.terminal import table
 

@@ -14,9 +14,9 @@ from harness.baseline.trainings import TrainingsReport
 from harness.catalogue import Explained
 from harness.compare.differences import CompareReport
 from harness.describe.description import Description
+from harness.documented_run.matrix import Matrix
+from harness.documented_run.record import DocumentsRecord, RunRecord
 from harness.findings import SCHEMA
-from harness.matrix import Matrix
-from harness.record import DocumentsRecord, RunRecord
 from harness.report.baseline import BaselinesShown, Compared
 from harness.report.documents import CitationsShown
 from harness.report.terminal import ClaimsShown

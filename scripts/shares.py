@@ -12,13 +12,13 @@ from statistics import stdev
 
 import torch
 
-from harness.loops import plain
-from harness.metrics import load_metric
-from harness.recipe import load_recipe
-from harness.stages import STAGES, Run
-from harness.stages.measures.losses import FACTORS, twin_of_seeds
-from harness.stages.model import evaluated
-from harness.stages.replays.replays import replayed
+from harness.documented_run.loops import plain
+from harness.documented_run.metrics import load_metric
+from harness.documented_run.recipe import load_recipe
+from harness.documented_run.stages import STAGES, Run
+from harness.documented_run.stages.measures.losses import FACTORS, twin_of_seeds
+from harness.documented_run.stages.model import evaluated
+from harness.documented_run.stages.replays.replays import replayed
 
 FIRST = 42
 

@@ -16,14 +16,14 @@ import click
 from torch.optim import Optimizer
 from transformers import get_scheduler, set_seed
 
-from harness.baseline.compare import compare
-from harness.baseline.stored import Baseline
+from harness.documented_run.baseline.compare import compare
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.recipe import DEFAULT_RECIPE, RECIPES, Recipe
+from harness.documented_run.record import FILE_NAME, RunRecord, Verdict
+from harness.documented_run.run import quiet_libraries, run_record
+from harness.documented_run.stages import STAGES, Run
+from harness.documented_run.stages.chain import without_datasets_cache
 from harness.fingerprint import provenance
-from harness.recipe import DEFAULT_RECIPE, RECIPES, Recipe
-from harness.record import FILE_NAME, RunRecord, Verdict
-from harness.run import quiet_libraries, run_record
-from harness.stages import STAGES, Run
-from harness.stages.chain import without_datasets_cache
 
 NOISE = 0.05
 SKIPPED = 30

@@ -22,10 +22,10 @@ from pathlib import Path
 
 import click
 
+from harness.documented_run.matrix import BESIDES, Change, Matrix, matrix_of, records_below
+from harness.documented_run.stages import sentences
 from harness.errors import CannotTry
 from harness.files import write_atomically
-from harness.matrix import BESIDES, Change, Matrix, matrix_of, records_below
-from harness.stages import sentences
 
 ROOT = Path(__file__).parent.parent
 LIBRARIES = ("transformers", *BESIDES)

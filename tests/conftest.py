@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from filelock import FileLock
 
-from harness.recipe import RECIPES, Recipe
+from harness.documented_run.recipe import RECIPES, Recipe
 
 if TYPE_CHECKING:
     from tests.benchmarks.throughput_fixture import Keeper
@@ -73,7 +73,7 @@ def small(small_data: Path) -> Recipe:
 @pytest.fixture(scope="session")
 def small_run(small: Recipe, shared: Shared) -> Callable[[str], Path]:
     """The folder of a whole small run in a loop, made for the first who asks; nobody changes what is in it."""
-    from harness.run import run_recipe
+    from harness.documented_run.run import run_recipe
 
     return lambda loop: shared(f"run-{loop}", lambda folder: run_recipe(small.with_(loop=loop), output=folder))
 

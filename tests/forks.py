@@ -28,7 +28,14 @@ from harness.processes import end_group
 
 LIBRARIES = (
     *("torch", "torch._dynamo", "datasets", "evaluate", "accelerate", "sklearn.metrics", "transformers", "pydantic"),
-    *("harness.cli", "harness.matrix", "harness.metrics", "harness.record", "harness.settings", "harness.stages"),
+    *(
+        "harness.cli",
+        "harness.documented_run.matrix",
+        "harness.documented_run.metrics",
+        "harness.documented_run.record",
+        "harness.settings",
+        "harness.documented_run.stages",
+    ),
     *("harness.watch.instrument", "harness.watch.script", "harness.report.check"),
     *("harness.resume.run", "harness.starts.child", "harness.compare.run", "harness.compare.look"),
     *("harness.repairs.prove", "harness.repairs.trial"),

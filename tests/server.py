@@ -32,7 +32,7 @@ from tests import forks
 from tests.checks.corpus import Case
 
 ROOT = Path(__file__).parents[1]
-CHECKPOINT = ROOT / "harness" / "assets" / "tiny-bert"
+CHECKPOINT = ROOT / "harness" / "documented_run" / "assets" / "tiny-bert"
 ROWS = {"train": 60, "validation": 20, "test": 10}
 NARROW = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2}
 PATIENCE = 120

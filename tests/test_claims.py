@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from harness import claims
-from harness.claims import Claim, Invariant
+from harness.documented_run import claims
+from harness.documented_run.claims import Claim, Invariant
+from harness.documented_run.recipe import RECIPES, Recipe
+from harness.documented_run.stages import CHECKS, CLAIMS, INVARIANTS, STAGES, Run, checks_of_claims, columns, trainer
 from harness.findings import StageCheck
-from harness.recipe import RECIPES, Recipe
 from harness.report.terminal import claims_lines
-from harness.stages import CHECKS, CLAIMS, INVARIANTS, STAGES, Run, checks_of_claims, columns, trainer
 
 STAGE_FILES = sorted(Path(columns.__file__).parent.glob("*.py"))
 
@@ -34,7 +34,7 @@ def test_the_table_has_each_of_them_in_order() -> None:
 
 def test_none_is_left_without_a_check() -> None:
     """One that is written down and given to no decorator would be forgotten."""
-    modules = [claims, *(import_module(f"harness.stages.{stage.name}") for stage in STAGES)]
+    modules = [claims, *(import_module(f"harness.documented_run.stages.{stage.name}") for stage in STAGES)]
     written = [one for module in modules for one in vars(module).values() if isinstance(one, Claim | Invariant)]
     assert all((CLAIMS | INVARIANTS)[one.id] is one for one in written)
 
@@ -79,7 +79,7 @@ def test_expected_is_there_only_where_a_check_reads_it() -> None:
         tree = ast.parse(file.read_text())
         checks = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.decorator_list]
         names = {str(argument) for check in checks for argument in _claims_of(check)}
-        module = vars(import_module(f"harness.stages.{file.stem}")) if names else {}
+        module = vars(import_module(f"harness.documented_run.stages.{file.stem}")) if names else {}
         mentioned = {
             each.value.id
             for each in ast.walk(tree)

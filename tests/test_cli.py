@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli import SPINS, main
-from harness.recipe import Recipe
-from harness.record import RunRecord
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.record import RunRecord
 
 Invoke = Callable[..., Result]
 
@@ -42,7 +42,9 @@ def refused(result: Result, message: str) -> None:
 @pytest.fixture
 def small_file(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("recipe") / "mine.py"
-    file.write_text(f"from harness.recipe import Recipe\nsmall = {small!r}\nthree = small.with_(epochs=3)\n")
+    file.write_text(
+        f"from harness.documented_run.recipe import Recipe\nsmall = {small!r}\nthree = small.with_(epochs=3)\n"
+    )
     return f"{file}:small"
 
 
@@ -120,7 +122,7 @@ def test_bad_arguments(invoke: Invoke, arguments: list[str], message: str) -> No
 
 def test_impossible_recipe_is_named(invoke: Invoke, tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("recipe") / "mine.py"
-    file.write_text("from harness.recipe import Recipe\nbad = Recipe(lr=-1)\n")
+    file.write_text("from harness.documented_run.recipe import Recipe\nbad = Recipe(lr=-1)\n")
     refused(invoke("run", "--recipe", f"{file}:bad"), "lr must be a finite number above 0, found -1")
 
 
@@ -147,8 +149,8 @@ def test_claims(invoke: Invoke) -> None:
 
 
 def test_claims_fit_on_a_terminal() -> None:
+    from harness.documented_run.stages import checks_of_claims
     from harness.report.terminal import claims_lines
-    from harness.stages import checks_of_claims
 
     lines = list(claims_lines(checks_of_claims(), 80))
     assert max(map(len, lines)) == 80

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.record import RunRecord
+from harness.documented_run.record import RunRecord
 
 pytestmark = pytest.mark.slow
 

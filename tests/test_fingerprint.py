@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from harness import fingerprint
-from harness.baseline.files import hardware_class
 from harness.compat import fp32_precision
-from harness.recipe import Recipe
-from harness.run import run_record
-from harness.stages import Run
+from harness.documented_run.baseline.files import hardware_class
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.run import run_record
+from harness.documented_run.stages import Run
 
 
 @pytest.fixture

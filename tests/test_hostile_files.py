@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.baseline import stored
 from harness.cli import main
+from harness.documented_run.baseline import stored
+from harness.documented_run.matrix import matrix_of
+from harness.documented_run.record import BlockRecord, DocumentsRecord, Provenance
 from harness.findings import CheckOutcome, Finding
-from harness.matrix import matrix_of
-from harness.record import BlockRecord, DocumentsRecord, Provenance
 from tests.baseline.conftest import FINGERPRINT, make_record
 
 MUTATIONS = int(os.environ.get("HARNESS_MUTATIONS", "6"))

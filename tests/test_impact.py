@@ -42,7 +42,11 @@ def files() -> set[str]:
             ["tests/checks/gradients/not-cleared/corpus.toml", "tests/watch/test_monitor.py"],
             ["tests/starts/test_mirror.py"],
         ),
-        ("harness/stages/train.py", ["tests/mutants/test_mutants.py"], ["tests/watch/facts/test_twins.py"]),
+        (
+            "harness/documented_run/stages/train.py",
+            ["tests/mutants/test_mutants.py"],
+            ["tests/watch/facts/test_twins.py"],
+        ),
         ("harness/watch/facts/twins.py", ["tests/watch/facts/test_twins.py"], ["tests/mutants/test_mutants.py"]),
         (
             "tests/checks/rows/drawn-alike/bad.py",
@@ -53,7 +57,7 @@ def files() -> set[str]:
         ("docs/checks/rows.md", ["tests/test_check_pages.py"], ["tests/checks/test_judging.py"]),
         ("harness/resume/losses/began_anew.py", ["tests/resume/test_corpus.py"], ["tests/watch/facts/test_twins.py"]),
         ("README.md", ["tests/test_repository.py"], ["tests/watch/test_watch.py"]),
-        ("harness/assets/claims.toml", ["tests/test_claims.py"], ["tests/watch/facts/test_twins.py"]),
+        ("harness/documented_run/assets/claims.toml", ["tests/test_claims.py"], ["tests/watch/facts/test_twins.py"]),
     ],
 )
 def test_what_sees_a_change_is_run(changed: str, run: list[str], left: list[str], files: set[str]) -> None:

@@ -20,16 +20,16 @@ import pytest
 from click.testing import CliRunner
 
 from harness import launch, processes
-from harness.baseline import sessions
-from harness.baseline.files import locked
 from harness.cli import main
 from harness.cli.options import run_folder
+from harness.documented_run.baseline import sessions
+from harness.documented_run.baseline.files import locked
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.record import RunRecord
+from harness.documented_run.run import run_recipe
+from harness.documented_run.stages import Run, tokenize, train
 from harness.errors import CannotTry
 from harness.files import LOCK, claimed_folder, no_space
-from harness.recipe import Recipe
-from harness.record import RunRecord
-from harness.run import run_recipe
-from harness.stages import Run, tokenize, train
 from tests.test_launch import processes_of
 from tests.test_record import RECORD
 
@@ -84,7 +84,7 @@ def wait_for(condition: Callable[[], bool]) -> bool:
 def long_run(small: Recipe, tmp_path: Path) -> list[str]:
     """A command that trains for minutes."""
     file = tmp_path / "mine.py"
-    file.write_text(f"from harness.recipe import Recipe\nlong = {small.with_(epochs=500)!r}\n")
+    file.write_text(f"from harness.documented_run.recipe import Recipe\nlong = {small.with_(epochs=500)!r}\n")
     return ["run", "--recipe", f"{file}:long", "--output", str(tmp_path / "out")]
 
 
@@ -173,7 +173,7 @@ def test_a_failing_rank_leaves_what_the_others_measured(
 
 
 def test_what_is_missing_is_known_before_the_first_stage(small: Recipe, tmp_path: Path) -> None:
-    from harness.sources.builtin import CHECKPOINT
+    from harness.documented_run.sources.builtin import CHECKPOINT
 
     for path in CHECKPOINT.iterdir():
         if path.suffix != ".safetensors":
@@ -188,7 +188,7 @@ def test_what_is_missing_is_known_before_the_first_stage(small: Recipe, tmp_path
 
 
 def test_no_network_is_known_before_the_first_stage(small: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.sources.hub.reachable", lambda: False)
+    monkeypatch.setattr("harness.documented_run.sources.hub.reachable", lambda: False)
     stages: list[object] = []
     with pytest.raises(CannotTry, match="not in the local cache and the hub cannot be reached"):
         run_recipe(small.with_(checkpoint="nobody/nothing"), on_stage=stages.append)

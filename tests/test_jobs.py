@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.baseline.stored import Baseline
-from harness.recipe import Recipe
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.recipe import Recipe
 from tests.test_repository import environments
 
 ROOT = Path(__file__).parents[1]
@@ -68,7 +68,9 @@ def runs_of(candidate: Path) -> dict[int, Any]:
 
 @pytest.mark.nightly
 def test_the_jobs_record_each_seed_once(small: Recipe, tmp_path: Path, bin_: Path) -> None:
-    (tmp_path / "mine.py").write_text(f"from harness.recipe import Recipe\nsmall = {small.with_(epochs=1)!r}\n")
+    (tmp_path / "mine.py").write_text(
+        f"from harness.documented_run.recipe import Recipe\nsmall = {small.with_(epochs=1)!r}\n"
+    )
     more = f"--recipe {tmp_path / 'mine.py'}:small"
     recorded = of_the_array(tmp_path / "array", bin_, more)
     assert set(recorded) == {42, 43}

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from harness.baseline import sessions
-from harness.baseline.stored import Baseline
+from harness.documented_run.baseline import sessions
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.recipe import Recipe
 from harness.errors import CannotTry
-from harness.recipe import Recipe
 from harness.spread import On, spread
 from tests.resume.test_resume import resume, script
 
@@ -241,7 +241,9 @@ def test_each_process_has_a_gpu_where_there_are_any(cluster: Cluster, monkeypatc
 
 def test_an_interrupt_keeps_what_is_done_and_ends_the_rest(cluster: Cluster, small: Recipe, tmp_path: Path) -> None:
     """Of a scheduler, which Ray would take for its own."""
-    (tmp_path / "mine.py").write_text(f"from harness.recipe import Recipe\nsmall = {small.with_(epochs=10)!r}\n")
+    (tmp_path / "mine.py").write_text(
+        f"from harness.documented_run.recipe import Recipe\nsmall = {small.with_(epochs=10)!r}\n"
+    )
     arguments = ["baseline", "record", "--recipe", "mine.py:small", "--seeds", "8", "--baselines", ".", "--on", "ray"]
     candidate = tmp_path / "candidates" / "small-plain-cpu.json"
     command = [sys.executable, "-m", "harness", *arguments]

@@ -13,15 +13,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli import main
+from harness.documented_run.matrix import Matrix, merged, records_below
+from harness.documented_run.matrix import matrix_of as matrix_of_records
+from harness.documented_run.record import BlockRecord, Curves, DocumentsRecord, Provenance, RunRecord
+from harness.documented_run.stages import INVARIANTS
 from harness.errors import CannotTry
 from harness.findings import CheckOutcome, Difference, Finding
-from harness.matrix import Matrix, merged, records_below
-from harness.matrix import matrix_of as matrix_of_records
-from harness.record import BlockRecord, Curves, DocumentsRecord, Provenance, RunRecord
 from harness.report import annotations as github
 from harness.report import log
 from harness.report.matrix import END, MARK, markdown_lines, matrix_lines, write_markdown
-from harness.stages import INVARIANTS
 
 OLD, NEW = "4.49.0", "5.23.0"
 ACCUMULATION = "equivalence::trainer-accumulates-as-one-batch"

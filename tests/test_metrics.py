@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
+from harness.documented_run.metrics import load_metric, scores_of
+from harness.documented_run.recipe import DOCUMENTED_METRICS, METRICS, RECIPES
+from harness.documented_run.run import run_recipe
+from harness.documented_run.stages.evaluate import FORMULAS, score
 from harness.errors import CannotTry
-from harness.metrics import load_metric, scores_of
-from harness.recipe import DOCUMENTED_METRICS, METRICS, RECIPES
-from harness.run import run_recipe
-from harness.stages.evaluate import FORMULAS, score
 
 LABELS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60)
 

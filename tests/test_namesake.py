@@ -97,7 +97,9 @@ def test_nothing_is_replaced_without_one(tmp_path: Path) -> None:
 def test_a_checkout_of_ours_beside_the_installation_is_no_other_package(tmp_path: Path) -> None:
     """Else a recipe of one's own would be of another copy's class."""
     shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__", "assets"))
-    (tmp_path / "mine.py").write_text("from harness.recipe import Recipe\nx = Recipe(name='x', data='absent')\n")
+    (tmp_path / "mine.py").write_text(
+        "from harness.documented_run.recipe import Recipe\nx = Recipe(name='x', data='absent')\n"
+    )
     ran = done(tmp_path, str(Path(sys.executable).with_name("harness")), "run", "--recipe", "mine.py:x", PYTHONPATH=".")
     assert ran.stdout.startswith("recipe x "), ran.stderr
 

@@ -11,13 +11,11 @@ import filelock  # noqa: F401
 import pytest
 import torch
 
-import harness.report.terminal
-import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
+from harness.documented_run.recipe import RECIPES, Recipe
+from harness.documented_run.sources import hub
+from harness.documented_run.stages import CHECKS, Run, columns
 from harness.findings import Finding
-from harness.recipe import RECIPES, Recipe
 from harness.resume import run as resume_run
-from harness.sources import hub
-from harness.stages import CHECKS, Run, columns
 from harness.vary import run as vary_run
 from scripts import corpus
 
@@ -34,7 +32,7 @@ def project(pytester: pytest.Pytester, small: Recipe, monkeypatch: pytest.Monkey
     """A project with a recipe of its own and the contract as its only test."""
     for name in ("HARNESS_DATA", "HARNESS_CHECKPOINT", "PYTEST_XDIST_WORKER"):
         monkeypatch.delenv(name, raising=False)
-    source = f"from harness.recipe import Recipe\nsmall = {small!r}\n"
+    source = f"from harness.documented_run.recipe import Recipe\nsmall = {small!r}\n"
     pytester.makepyfile(mine=source + "fake = small.with_(dataset='glue/mrpc')\n")
     pytester.makepyfile(test_contract=CONTRACT)
     return pytester
@@ -61,7 +59,7 @@ def test_contract_of_three_classes(project: pytest.Pytester, small: Recipe) -> N
     three = RECIPES["tiny-three"].with_(name="three", data=small.data + "-three", epochs=1)
     rows = {"train": 48, "validation": 24, "test": 12}
     corpus.raw_datasets(seed=7, split_rows=rows, dataset=three.dataset).save_to_disk(three.data)
-    project.makepyfile(mine=f"from harness.recipe import Recipe\nthree = {three!r}\n")
+    project.makepyfile(mine=f"from harness.documented_run.recipe import Recipe\nthree = {three!r}\n")
     result = run(project, "-v", "--recipe", "mine.py:three", "-k", "load:: or model:: or evaluate::")
     outcomes = result.parseoutcomes()
     assert outcomes.pop("deselected") > 0
@@ -79,7 +77,9 @@ def test_paths_in_settings_are_seen_from_the_rootdir(
 ) -> None:
     assert small.data is not None
     shutil.copytree(small.data, project.path / "corpus")
-    project.makepyfile(mine=f"from harness.recipe import Recipe\nsmall = {small.with_(data='elsewhere')!r}\n")
+    project.makepyfile(
+        mine=f"from harness.documented_run.recipe import Recipe\nsmall = {small.with_(data='elsewhere')!r}\n"
+    )
     project.makeini("[pytest]\nharness_recipe = mine.py:small\nharness_data = corpus\n")
     project.mkdir("below")
     (project.path / "test_contract.py").rename(project.path / "below" / "test_contract.py")
@@ -285,7 +285,7 @@ def test_quality(run_record, baseline):
 @pytest.mark.slow
 def test_baseline_fixture(project: pytest.Pytester) -> None:
     """Without a baseline it fails; --harness-update only adds to a candidate; once accepted, the same run passes."""
-    from harness.baseline import review, stored
+    from harness.documented_run.baseline import review, stored
 
     project.makepyfile(test_contract=QUALITY)
     arguments = ("--recipe", "mine.py:small", "-rs")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.documented_run.recipe import BUILT_IN, MINILM, RECIPES, Recipe, load_recipe, with_options
 from harness.errors import CannotTry
-from harness.recipe import BUILT_IN, MINILM, RECIPES, Recipe, load_recipe, with_options
 
 
 def test_defaults_are_the_documents() -> None:
@@ -98,7 +98,7 @@ def test_impossible_values_are_refused(change: dict[str, object], message: str) 
 
 def test_recipe_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("from harness.recipe import Recipe\nlow = Recipe(name='low', lr=1e-5)\nother = 3\n")
+    file.write_text("from harness.documented_run.recipe import Recipe\nlow = Recipe(name='low', lr=1e-5)\nother = 3\n")
     assert load_recipe(f"{file}:low").lr == 1e-5
     with pytest.raises(CannotTry, match=r"has no recipe 'other'.*recipes in that file: low"):
         load_recipe(f"{file}:other")
@@ -115,7 +115,8 @@ def test_lists_are_as_good_as_tuples() -> None:
 def test_recipe_file_with_a_dataclass_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom harness.recipe import Recipe\n"
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "from harness.documented_run.recipe import Recipe\n"
         "@dataclass\nclass Mine(Recipe):\n    pass\n"
         "low = Recipe(lr=1e-5)\n".replace("(Recipe)", "")
     )
@@ -183,7 +184,7 @@ def test_accelerate_takes_the_processes_that_were_launched() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["harness", "harness.pytest_plugin", "harness.claims", "harness.findings", "harness.cli"]
+    "module", ["harness", "harness.pytest_plugin", "harness.documented_run.claims", "harness.findings", "harness.cli"]
 )
 def test_import_is_light(module: str) -> None:
     heavy = {"torch", "transformers", "datasets", "numpy", "pydantic"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.recipe import METRICS, SCHEDULES, Recipe, load_recipe
-from harness.sources import load_raw_datasets, local
+from harness.documented_run.recipe import METRICS, SCHEDULES, Recipe, load_recipe
+from harness.documented_run.sources import load_raw_datasets, local
 
 PAGE = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
 

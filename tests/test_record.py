@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.baseline.review import stored_files
-from harness.baseline.stored import Baseline
+from harness.documented_run.baseline.review import stored_files
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.matrix import Matrix
+from harness.documented_run.record import RunRecord
 from harness.errors import CannotTry
 from harness.findings import CheckResult, Finding
-from harness.matrix import Matrix
-from harness.record import RunRecord
 
 BASELINES = Path(__file__).parent.parent / "baselines"
 RECORD = Path(__file__).parent / "run_of_schema_1.json"

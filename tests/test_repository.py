@@ -21,8 +21,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from harness import catalogue
+from harness.documented_run.matrix import Matrix
 from harness.former_ids import FORMER_IDS
-from harness.matrix import Matrix
 from harness.report.matrix import markdown_lines
 from harness.settings import scripts, wanted
 from tests.checks.corpus import MARK, needs_of
@@ -211,7 +211,7 @@ def test_the_command_for_gpu_runners_collects_each_gpu_test(pytestconfig: pytest
 
 
 def test_built_in_checkpoint_is_small() -> None:
-    folder = ROOT / "harness" / "assets" / "tiny-bert"
+    folder = ROOT / "harness" / "documented_run" / "assets" / "tiny-bert"
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 4_000_000
 
 

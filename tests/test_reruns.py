@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from harness.baseline.files import baseline_path
+from harness.documented_run.baseline.files import baseline_path
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.fingerprint import fingerprint

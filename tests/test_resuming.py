@@ -12,13 +12,13 @@ import pytest
 import torch
 from filelock import FileLock
 
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.record import RunRecord
+from harness.documented_run.run import CHECKPOINT, run_recipe
+from harness.documented_run.stages import Run
+from harness.documented_run.stages.resuming import Keeper
 from harness.errors import CannotTry
 from harness.files import LOCK
-from harness.recipe import Recipe
-from harness.record import RunRecord
-from harness.run import CHECKPOINT, run_recipe
-from harness.stages import Run
-from harness.stages.resuming import Keeper
 
 
 class Killed(BaseException):
@@ -185,7 +185,7 @@ def test_another_run_is_refused_before_anything_is_spent(
 
 
 def test_other_versions_are_refused(small: Recipe, begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.run.fingerprint", lambda device: {"libraries": {"torch": "3.0"}})
+    monkeypatch.setattr("harness.documented_run.run.fingerprint", lambda device: {"libraries": {"torch": "3.0"}})
     with pytest.raises(CannotTry, match=r"has fingerprint\.libraries\.torch '.*', and here it is '3\.0'"):
         run_recipe(small, output=begun, resume=True)
 

@@ -11,12 +11,12 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.record import RunRecord
+from harness.documented_run.run import run_recipe
+from harness.documented_run.stages import CHECKS, STAGES, Run, StageResult, batches, train
 from harness.errors import CannotTry
 from harness.files import write_atomically
-from harness.recipe import Recipe
-from harness.record import RunRecord
-from harness.run import run_recipe
-from harness.stages import CHECKS, STAGES, Run, StageResult, batches, train
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_output_that_cannot_be_written(small: Recipe, tmp_path: Path) -> None:
 
 
 def test_truncated_weights(small: Recipe, tmp_path: Path) -> None:
-    from harness.sources.builtin import CHECKPOINT
+    from harness.documented_run.sources.builtin import CHECKPOINT
 
     for path in CHECKPOINT.iterdir():
         content = path.read_bytes()
@@ -183,7 +183,7 @@ def test_truncated_weights(small: Recipe, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "config.json"])
 def test_damaged_file_of_a_checkpoint(small: Recipe, tmp_path: Path, name: str) -> None:
-    from harness.sources.builtin import CHECKPOINT
+    from harness.documented_run.sources.builtin import CHECKPOINT
 
     for path in CHECKPOINT.iterdir():
         (tmp_path / path.name).write_bytes(b"{" if path.name == name else path.read_bytes())

@@ -15,12 +15,12 @@ from jsonschema import Draft202012Validator
 
 from harness import catalogue
 from harness.baseline.same_training import Apart, SameTrainingReport, WayReport
-from harness.baseline.stored import Baseline
 from harness.baseline.trainings import Changed, TrainingsReport, TrainingVerdict
-from harness.claims import ALL, PARTS
 from harness.cli import main
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.claims import ALL, PARTS
+from harness.documented_run.recipe import Recipe
 from harness.findings import Finding
-from harness.recipe import Recipe
 from harness.vary.settings.run import SettingsReport, Turned
 from scripts.schemas import SCHEMAS
 from tests.baseline.conftest import make_record
@@ -229,7 +229,7 @@ def test_a_stored_run() -> None:
 
 @pytest.mark.slow
 def test_run_documents_and_matrix(here: Path, small: Recipe) -> None:
-    (here / "mine.py").write_text(f"from harness.recipe import Recipe\nsmall = {small!r}\n")
+    (here / "mine.py").write_text(f"from harness.documented_run.recipe import Recipe\nsmall = {small!r}\n")
     run = ("run", "--recipe", "mine.py:small", "--updates", 2, "--quiet", "--output", "runs/a")
     hold("run", written(*run, "--format", "json"))
     (here / "docs").mkdir()

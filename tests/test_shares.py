@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.recipe import Recipe
-from harness.stages import STAGES, Run
-from harness.stages.measures.losses import FACTORS
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.stages import STAGES, Run
+from harness.documented_run.stages.measures.losses import FACTORS
 from scripts.shares import results
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalogue
-from harness.record import DocumentsRecord
+from harness.documented_run.record import DocumentsRecord
 from tests.server import server_of
 
 ROOT = Path(__file__).parent.parent

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.documented_run.matrix import Cell, Matrix
 from harness.errors import CannotTry
-from harness.matrix import Cell, Matrix
 from scripts.upgrade import ROOT, contract, differing, newest, report
 
 RECORDED = Matrix.read(ROOT / "baselines" / "matrix.json")

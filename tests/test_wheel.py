@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.baseline.files import shipped_folder
+from harness.documented_run.baseline.files import shipped_folder
 from tests.baseline.conftest import make_record
 
 ROOT = Path(__file__).parents[1]
@@ -22,7 +22,9 @@ def test_the_wheel_is_told_of_every_shipped_file() -> None:
     """By name, so that no candidate gets in; so each has to be named."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert included == {f"baselines/{name}": f"harness/assets/baselines/{name}" for name in sorted(SHIPPED)}
+    assert included == {
+        f"baselines/{name}": f"harness/documented_run/assets/baselines/{name}" for name in sorted(SHIPPED)
+    }
 
 
 def test_a_checkout_has_them_beside_the_package() -> None:
@@ -49,13 +51,13 @@ def harness(installed: Path, where: Path, *arguments: str) -> subprocess.Complet
 
 
 def test_the_wheel_carries_them(installed: Path) -> None:
-    inside = installed / "harness" / "assets" / "baselines"
+    inside = installed / "harness" / "documented_run" / "assets" / "baselines"
     assert {path.name for path in inside.iterdir()} == SHIPPED
     assert all((inside / name).read_bytes() == (ROOT / "baselines" / name).read_bytes() for name in SHIPPED)
 
 
 def test_the_wheel_carries_the_corpora(installed: Path) -> None:
-    corpora = Path("harness", "assets", "corpora")
+    corpora = Path("harness", "documented_run", "assets", "corpora")
     names = {path.name for path in (ROOT / corpora).iterdir()}
     assert {path.name for path in (installed / corpora).iterdir()} == names
     assert all((installed / corpora / name).read_bytes() == (ROOT / corpora / name).read_bytes() for name in names)

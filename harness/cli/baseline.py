@@ -27,8 +27,8 @@ from harness.cli.output import Output, echo, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
-    from harness.recipe import Recipe
-    from harness.record import RunRecord
+    from harness.documented_run.recipe import Recipe
+    from harness.documented_run.record import RunRecord
     from harness.settings import Training
     from harness.spread import On
 
@@ -136,9 +136,9 @@ def record(
     if runs:
         _check_nothing_to_train(options | {"seeds": seeds, "on": None if on == "here" else on})
 
-    from harness.baseline import sessions
-    from harness.baseline.review import acceptable
-    from harness.baseline.stored import candidate_of
+    from harness.documented_run.baseline import sessions
+    from harness.documented_run.baseline.review import acceptable
+    from harness.documented_run.baseline.stored import candidate_of
     from harness.report.baseline import next_lines
     from harness.report.terminal import metrics, recipe_line
 
@@ -212,10 +212,10 @@ def compare(
     if runs:
         _check_nothing_to_train(options)
 
-    from harness.baseline.compare import baseline_of, compare
-    from harness.baseline.review import candidate_verdicts, is_baseline
-    from harness.baseline.stored import Baseline
-    from harness.record import RunRecord
+    from harness.documented_run.baseline.compare import baseline_of, compare
+    from harness.documented_run.baseline.review import candidate_verdicts, is_baseline
+    from harness.documented_run.baseline.stored import Baseline
+    from harness.documented_run.record import RunRecord
     from harness.report.baseline import verdict_lines, verdicts_json
 
     out = Output(json_file)
@@ -241,7 +241,7 @@ def _check_nothing_to_train(options: dict[str, Any]) -> None:
 
 
 def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float, out: Output) -> list[RunRecord]:
-    from harness.baseline import sessions
+    from harness.documented_run.baseline import sessions
     from harness.report.terminal import metrics, recipe_line
 
     records = []
@@ -275,8 +275,8 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
         trainings.read(path, training.name)
         say(path.read_text(encoding="utf-8"), nl=False)
         return
-    from harness.baseline.review import named, shown
-    from harness.baseline.stored import Baseline
+    from harness.documented_run.baseline.review import named, shown
+    from harness.documented_run.baseline.stored import Baseline
     from harness.report.baseline import baseline_json, baseline_lines
 
     out = Output(json_file)
@@ -332,7 +332,7 @@ def accept(name: str, sections: tuple[str, ...], reason: str, baselines: Path | 
         return
     if sections:
         raise click.UsageError(f"{name} is not a [[tool.harness.training]]; only those have sections to accept.")
-    from harness.baseline.review import accept, changes
+    from harness.documented_run.baseline.review import accept, changes
 
     folder, _ = baseline_folders(baselines)
     changed = changes(folder, name)

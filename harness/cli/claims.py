@@ -33,7 +33,7 @@ def claims(documents: Path | None, json_file: Path | None) -> None:
 
     Exit status: 0, or 1 if a sentence has neither, or a claim cites words that its document lacks.
     """
-    from harness.stages import CLAIMS, checks_of_claims
+    from harness.documented_run.stages import CLAIMS, checks_of_claims
 
     out = Output(json_file)
     out.check()
@@ -46,8 +46,8 @@ def claims(documents: Path | None, json_file: Path | None) -> None:
         out.write_json(claims_json(checks_of_claims()))
         return
 
-    from harness.documents.citations import looked_up
-    from harness.documents.index import index
+    from harness.documented_run.documents.citations import looked_up
+    from harness.documented_run.documents.index import index
     from harness.report.documents import index_json, index_lines
 
     looked, indexed = list(looked_up(CLAIMS.values(), documents)), index(CLAIMS.values(), documents)

@@ -95,7 +95,7 @@ def compare(
             "(--bisect) for the first"
         )
 
-    from harness.compare.records import compare_records, is_record
+    from harness.documented_run.compare.records import compare_records, is_record
     from harness.report.compare import outcome_lines
 
     if bisect is not None:
@@ -167,8 +167,8 @@ def _compared(sides: tuple[Command, Command], updates: int, quiet: bool) -> Comp
 
 
 def _bisected(command: Command, span: str, updates: int, quiet: bool) -> CompareReport:
-    from harness.compare.bisect import bisect
-    from harness.compare.releases import ReleaseSpan
+    from harness.documented_run.compare.bisect import bisect
+    from harness.documented_run.compare.releases import ReleaseSpan
 
     return bisect(command, ReleaseSpan.parse(span), updates=updates, tell=_tell(quiet))
 

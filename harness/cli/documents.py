@@ -23,9 +23,9 @@ from harness.cli.output import Format, Output, check_replaceable, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
-    from harness.documents.collect import Document
-    from harness.documents.rewrite import Fix, Rewritten
-    from harness.record import DocumentsRecord
+    from harness.documented_run.documents.collect import Document
+    from harness.documented_run.documents.rewrite import Fix, Rewritten
+    from harness.documented_run.record import DocumentsRecord
 
 
 @click.command(
@@ -71,13 +71,13 @@ def documents(
 
     from tqdm import tqdm
 
-    from harness.documents.collect import read_documents
-    from harness.documents.run import run_documents
+    from harness.documented_run.documents.collect import read_documents
+    from harness.documented_run.documents.run import run_documents
+    from harness.documented_run.matrix import DOCUMENTS_FILE
+    from harness.documented_run.run import quiet_libraries
     from harness.files import claimed_folder, write_atomically
-    from harness.matrix import DOCUMENTS_FILE
     from harness.report import log
     from harness.report.documents import outcome_lines, row_lines
-    from harness.run import quiet_libraries
 
     found = read_documents(place)
     output = output or run_folder("documents")
@@ -134,7 +134,7 @@ def _replace(fixes: Sequence[Fix], paths: dict[str, Path], out: Output, *, diff:
 
 def _rewritten(fixes: Sequence[Fix], paths: dict[str, Path]) -> Iterator[tuple[int, Rewritten]]:
     """Each document with its fixes, and how many of them could be written."""
-    from harness.documents.rewrite import rewritten
+    from harness.documented_run.documents.rewrite import rewritten
 
     for file, group in groupby(fixes, key=lambda each: each.block.file):
         of_document = sorted(group, key=lambda each: each.block.number)

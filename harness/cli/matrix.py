@@ -43,10 +43,10 @@ def matrix(
 
     Exit status: 0 no cell differs, 1 at least one does.
     """
-    from harness.matrix import Matrix, matrix_of, records_below
+    from harness.documented_run.matrix import Matrix, matrix_of, records_below
+    from harness.documented_run.stages import sentences
     from harness.report import log
     from harness.report.matrix import markdown_lines, matrix_lines, write_markdown
-    from harness.stages import sentences
 
     out = Output(json_file, format=format_)
     out.check()

@@ -18,7 +18,7 @@ import click
 
 from harness import launch
 from harness.cli.output import SCRIPTS, Format, say
-from harness.recipe import DEFAULT_RECIPE, LOOPS, RECIPES, Recipe, load_recipe, with_options
+from harness.documented_run.recipe import DEFAULT_RECIPE, LOOPS, RECIPES, Recipe, load_recipe, with_options
 from harness.settings import WatchOptions
 
 FOUND, CANNOT_TRY, CRASHED = 1, 2, 3
@@ -221,7 +221,7 @@ def watch_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def baseline_folders(given: Path | None) -> tuple[Path, Path | None]:
     """The folder of ``--baselines``, and where else a baseline is looked for: nowhere, if one was given."""
-    from harness.baseline.files import FOLDER, shipped_folder
+    from harness.documented_run.baseline.files import FOLDER, shipped_folder
 
     return (given, None) if given else (FOLDER, shipped_folder())
 

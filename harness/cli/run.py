@@ -28,7 +28,7 @@ from harness.cli.output import Format, Output, say
 from harness.errors import CannotTry
 
 if TYPE_CHECKING:
-    from harness.stages import StageResult
+    from harness.documented_run.stages import StageResult
 
 
 @click.command(
@@ -92,13 +92,13 @@ def run(
         # Before it is imported, and no longer than this command.
         click.get_current_context().with_resource(launch.with_environment({"TQDM_DISABLE": "1"}))
 
-    from harness.baseline.compare import compared
-    from harness.record import FILE_NAME
+    from harness.documented_run.baseline.compare import compared
+    from harness.documented_run.record import FILE_NAME
+    from harness.documented_run.run import quiet_libraries, run_recipe
     from harness.report import log
     from harness.report.baseline import verdict_lines
     from harness.report.html.page import write_beside
     from harness.report.terminal import outcome_lines, recipe_line
-    from harness.run import quiet_libraries, run_recipe
 
     quiet_libraries()
 

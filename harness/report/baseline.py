@@ -9,10 +9,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.baseline.compare import alpha, by_chance, spread_of
-from harness.baseline.stored import Baseline
+from harness.documented_run.baseline.compare import alpha, by_chance, spread_of
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.record import Verdict
 from harness.files import StrictModel
-from harness.record import Verdict
 from harness.report.terminal import table
 
 

@@ -9,11 +9,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.claims import LookedUp
-from harness.documents.index import Indexed, Kind
+from harness.documented_run.claims import LookedUp
+from harness.documented_run.documents.index import Indexed, Kind
+from harness.documented_run.record import BlockOutcome, BlockRecord, DocumentsRecord
 from harness.files import StrictModel
 from harness.findings import shortened
-from harness.record import BlockOutcome, BlockRecord, DocumentsRecord
 from harness.report.terminal import table
 
 SAYS: dict[BlockOutcome, str] = {

@@ -12,8 +12,8 @@ from harness import catalogue
 from harness.findings import PLACE, Finding, Severity
 
 if TYPE_CHECKING:
-    from harness.matrix import Change
-    from harness.record import BlockRecord, DocumentsRecord, RunRecord
+    from harness.documented_run.matrix import Change
+    from harness.documented_run.record import BlockRecord, DocumentsRecord, RunRecord
     from harness.resume.run import ResumeReport
     from harness.vary.run import VaryReport
     from harness.vary.settings.run import SettingsReport

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.documented_run.matrix import BESIDES, KINDS, Cell, Comparison, Kind, Matrix, Row, merged
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import shortened
-from harness.matrix import BESIDES, KINDS, Cell, Comparison, Kind, Matrix, Row, merged
 from harness.report.terminal import table
 
 MARK, END = "<!-- matrix -->", "<!-- end of matrix -->"

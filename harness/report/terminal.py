@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from harness.claims import Claim, Invariant
+from harness.documented_run.claims import Claim, Invariant
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.record import RunRecord
 from harness.files import StrictModel
 from harness.findings import CheckOutcome, CheckResult, Difference, shortened
-from harness.recipe import Recipe
-from harness.record import RunRecord
 
 
 class ClaimShown(StrictModel):

@@ -20,7 +20,7 @@ from harness.starts.mirror import NOT_DATA, Mirror
 from harness.starts.moments import Moment, Store, build
 from harness.starts.workdir import Command
 
-PROGRAM = Path(__file__).parents[1] / "assets" / "repro.py"
+PROGRAM = Path(__file__).parent / "assets" / "repro.py"
 
 LARGEST = 2**30
 """Bytes of a working directory that is written down."""

@@ -190,8 +190,8 @@ def few_updates() -> dict[str, float]:
     """What updates of the documented run cost here: BERT of bert-base's shape, of random weights, on built-in rows."""
     import torch
 
-    from harness.recipe import RECIPES
-    from harness.run import quiet_libraries
+    from harness.documented_run.recipe import RECIPES
+    from harness.documented_run.run import quiet_libraries
     from tests.benchmarks import benchmark_loops
     from tests.benchmarks.benchmark_loops import Document, bert_base, prepared
     from tests.benchmarks.measure import content, flops

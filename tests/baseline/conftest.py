@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.baseline import review, stored
-from harness.baseline.stored import Baseline
-from harness.recipe import RECIPES
-from harness.record import Curves, Provenance, RunRecord
+from harness.documented_run.baseline import review, stored
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.recipe import RECIPES
+from harness.documented_run.record import Curves, Provenance, RunRecord
 
 UPDATES = 30
 FINGERPRINT: dict[str, Any] = {

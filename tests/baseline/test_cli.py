@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.baseline import stored
-from harness.baseline.review import acceptable, stale
-from harness.baseline.stored import Baseline
 from harness.cli import main
-from harness.recipe import Recipe
-from harness.record import RunRecord
+from harness.documented_run.baseline import stored
+from harness.documented_run.baseline.review import acceptable, stale
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.record import RunRecord
 from harness.report.baseline import next_lines
 from tests.baseline.conftest import make_record
 
@@ -28,7 +28,7 @@ def harness(*arguments: str | Path) -> Result:
 def mine(small: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe file with a recipe of few updates."""
     path = tmp_path_factory.mktemp("mine") / "mine.py"
-    path.write_text(f"from harness.recipe import Recipe\nsmall = {small.with_(epochs=1)!r}\n")
+    path.write_text(f"from harness.documented_run.recipe import Recipe\nsmall = {small.with_(epochs=1)!r}\n")
     return path
 
 

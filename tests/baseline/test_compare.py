@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from harness.baseline import stored
-from harness.baseline.compare import baseline_of, compare, compare_candidate
-from harness.baseline.curve import differences
-from harness.baseline.stored import Baseline
+from harness.documented_run.baseline import stored
+from harness.documented_run.baseline.compare import baseline_of, compare, compare_candidate
+from harness.documented_run.baseline.curve import differences
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.record import Curves, RunRecord, Verdict
 from harness.errors import CannotTry
 from harness.findings import CheckOutcome, Finding
-from harness.recipe import Recipe
-from harness.record import Curves, RunRecord, Verdict
 from harness.report.baseline import baseline_lines, verdict_lines
 from tests.baseline.conftest import FINGERPRINT, UPDATES, make_record
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.baseline import stored
-from harness.baseline.compare import compare
-from harness.baseline.curve import EARLY, MEASURED, ROWS, relative, same_draws
-from harness.baseline.stored import Baseline
+from harness.documented_run.baseline import stored
+from harness.documented_run.baseline.compare import compare
+from harness.documented_run.baseline.curve import EARLY, MEASURED, ROWS, relative, same_draws
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.recipe import RECIPES
+from harness.documented_run.record import Curves, RunRecord, Verdict
 from harness.errors import CannotTry
 from harness.fingerprint import draws, fingerprint
-from harness.recipe import RECIPES
-from harness.record import Curves, RunRecord, Verdict
 from scripts.silent_changes import SKIPPED, changed_run
 from tests.baseline.conftest import FINGERPRINT, make_record
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from harness.baseline import review, stored
-from harness.baseline.compare import by_chance, compare, documented
-from harness.baseline.stored import Baseline
 from harness.cli import main
+from harness.documented_run.baseline import review, stored
+from harness.documented_run.baseline.compare import by_chance, compare, documented
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.recipe import RECIPES, Recipe
+from harness.documented_run.record import RunRecord, Verdict
 from harness.errors import CannotTry
-from harness.recipe import RECIPES, Recipe
-from harness.record import RunRecord, Verdict
 from harness.report.baseline import baseline_lines
 from scripts import corpus
 from scripts.same_results import same_results
@@ -146,7 +146,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     corpus.raw_datasets(seed=7, split_rows=rows, dataset=recipe.dataset).save_to_disk("data")
     Path("cost.py").write_text(COST)
     mine = recipe.with_(name="mine", data="data", epochs=1, metrics=("f1_macro", "cost.py"))
-    Path("mine.py").write_text(f"from harness.recipe import Recipe\nthree = {mine!r}\n")
+    Path("mine.py").write_text(f"from harness.documented_run.recipe import Recipe\nthree = {mine!r}\n")
     for arguments, status, says in (
         ("baseline record --recipe mine.py:three --seeds 3", 0, "accept it"),
         ("baseline accept mine-plain-cpu --reason first", 0, ""),

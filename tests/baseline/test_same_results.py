@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from harness.baseline import review, stored
-from harness.baseline.stored import Baseline
+from harness.documented_run.baseline import review, stored
+from harness.documented_run.baseline.stored import Baseline
 from harness.errors import CannotTry
 from scripts.same_results import loops_of, main, margin, same_results
 from tests.baseline.conftest import make_record
@@ -127,7 +127,7 @@ def test_command_with_the_shipped_baselines(tmp_path: Path, monkeypatch: pytest.
 
 def test_accelerate_is_compared_with_the_loop_that_has_its_seed(folder: Path) -> None:
     """A baseline of its own with few seeds does not take the plain loop's from it."""
-    from harness.baseline.compare import baseline_of
+    from harness.documented_run.baseline.compare import baseline_of
 
     recorded(folder, "accelerate", range(200, 203))
     review.accept(folder, "tiny-accelerate-cpu", "a sample of its own")

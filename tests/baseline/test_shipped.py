@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.baseline.review import stale, stored_files
-from harness.baseline.stored import Baseline
-from harness.stages import CLAIMS
+from harness.documented_run.baseline.review import stale, stored_files
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.stages import CLAIMS
 from scripts.same_results import loops_of, same_results, same_results_lines
 
 ROOT = Path(__file__).parents[2]

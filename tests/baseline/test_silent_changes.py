@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.baseline import stored
-from harness.baseline.stored import Baseline
-from harness.recipe import Recipe
+from harness.documented_run.baseline import stored
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.recipe import Recipe
 from scripts.silent_changes import changed_run, verdicts
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from harness.baseline.statistics import Spread
+from harness.documented_run.baseline.statistics import Spread
 from scripts.same_results import Equivalence
 
 ROUNDS = 5_000

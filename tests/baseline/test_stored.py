@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from harness.baseline import review, stored
-from harness.baseline.sessions import OF_ANY_MACHINE
-from harness.baseline.stored import Baseline
+from harness.documented_run.baseline import review, stored
+from harness.documented_run.baseline.sessions import OF_ANY_MACHINE
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.record import Provenance
 from harness.errors import CannotTry
-from harness.record import Provenance
 from tests.baseline.conftest import FINGERPRINT, UPDATES, make_record
 
 FILE = "tiny-plain-cpu.json"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from harness.baseline.files import baseline_path, candidate_path
+from harness.documented_run.baseline.files import baseline_path, candidate_path
 from tests.benchmarks.recorded import RECORDS, Throughput, accept, compare_candidate, name_of
 
 

@@ -25,13 +25,13 @@ from transformers import (
     set_seed,
 )
 
+from harness.documented_run.metrics import load_metric
+from harness.documented_run.recipe import RECIPES, Recipe
+from harness.documented_run.sources import builtin, find_checkpoint
+from harness.documented_run.stages import STAGES, Run
+from harness.documented_run.stages.chain import without_datasets_cache
+from harness.documented_run.stages.train import loop, traced
 from harness.errors import CannotTry
-from harness.metrics import load_metric
-from harness.recipe import RECIPES, Recipe
-from harness.sources import builtin, find_checkpoint
-from harness.stages import STAGES, Run
-from harness.stages.chain import without_datasets_cache
-from harness.stages.train import loop, traced
 from tests.benchmarks.measure import Batch, Device, timed
 
 UPDATES = 5

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.documented_run.recipe import RECIPES
 from harness.pytest_plugin import with_options
-from harness.recipe import RECIPES
 from tests.benchmarks.contention import busy
 from tests.benchmarks.paired import judged
 
 if TYPE_CHECKING:  # what measures imports torch and transformers: seconds, which collecting need not take
-    from harness.stages import Run
+    from harness.documented_run.stages import Run
     from tests.benchmarks.benchmark_loops import Document
     from tests.benchmarks.measure import Device, SideBySide
 
@@ -90,7 +90,7 @@ def subject(
 ) -> Subject:
     import torch
 
-    from harness.run import quiet_libraries
+    from harness.documented_run.run import quiet_libraries
     from tests.benchmarks.benchmark_loops import Document, bert_base, prepared
     from tests.benchmarks.measure import TorchDevice
 

@@ -19,8 +19,8 @@ import torch._dynamo  # imported by the first optimizer that is made
 
 import harness.watch.instrument  # noqa: F401
 from harness import catalogue
+from harness.documented_run.stages.trace import Trace
 from harness.fingerprint import fingerprint
-from harness.stages.trace import Trace
 from harness.watch import watch
 from harness.watch.events import Event
 from harness.watch.monitor import Monitor

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from harness.baseline.files import Finite
+from harness.documented_run.baseline.files import Finite
 from harness.errors import CannotTry
 from harness.files import StrictModel, first_error, read_model, write_atomically
 from harness.findings import Outcome

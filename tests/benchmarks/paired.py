@@ -14,8 +14,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from harness.baseline.files import Finite
-from harness.baseline.statistics import ALPHA
+from harness.documented_run.baseline.files import Finite
+from harness.documented_run.baseline.statistics import ALPHA
 from harness.files import StrictModel
 
 LOOKS = (12, 24, 48, 96)

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from harness.baseline.files import Finite, Stored, baseline_path, candidate_path, hardware_class, locked
-from harness.baseline.review import few
-from harness.baseline.statistics import ALPHA, POWER, Spread
+from harness.documented_run.baseline.files import Finite, Stored, baseline_path, candidate_path, hardware_class, locked
+from harness.documented_run.baseline.review import few
+from harness.documented_run.baseline.statistics import ALPHA, POWER, Spread
 from harness.errors import CannotTry
 from harness.files import StrictModel, first_error
 from harness.findings import Finding, Outcome
@@ -171,7 +171,7 @@ class Limit:
         return self.spread.power(loss * self.spread.mean - half, self.runs, self.alpha)
 
     def smallest_loss(self, half: float = 0.0) -> float:
-        """The smallest that is found with a power of :data:`~harness.baseline.statistics.POWER`."""
+        """The smallest that is found with a power of :data:`~harness.documented_run.baseline.statistics.POWER`."""
         return (self.spread.smallest_drop(self.runs, self.alpha) + half) / self.spread.mean
 
 
@@ -180,7 +180,7 @@ def limits(
 ) -> dict[str, Limit | None]:
     """The limits of a benchmark's ratios on this machine; None where no recorded run is of a machine like it.
 
-    They share a rate of false alarms of :data:`~harness.baseline.statistics.ALPHA`.
+    They share a rate of false alarms of :data:`~harness.documented_run.baseline.statistics.ALPHA`.
 
     Raises:
         CannotTry: the benchmark was not recorded, or only once; or on another hardware class.

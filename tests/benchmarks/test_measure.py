@@ -13,8 +13,8 @@ import torch
 from transformers import BertConfig
 
 from harness.compat import fp32_precision
-from harness.recipe import RECIPES
-from harness.run import quiet_libraries
+from harness.documented_run.recipe import RECIPES
+from harness.documented_run.run import quiet_libraries
 from tests.benchmarks import contention
 from tests.benchmarks.benchmark_loops import bert_base, prepared
 from tests.benchmarks.measure import Laps, content, flops, matmul_peak, peak_memory, side_by_side, timed

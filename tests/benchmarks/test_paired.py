@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from harness.baseline.statistics import ALPHA
+from harness.documented_run.baseline.statistics import ALPHA
 from tests.benchmarks import paired
 from tests.benchmarks.paired import LOOKS, Interval, bounds, judged, measure, measured
 from tests.benchmarks.weather import rounds

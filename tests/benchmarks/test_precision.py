@@ -62,7 +62,7 @@ def loss_of(name: str, subject: Subject) -> float:
 def test_precision(stopwatch: Stopwatch, subject: Subject, throughput: Keeper, name: str) -> None:
     import torch
 
-    from harness.stages.replays.tolerances import BF16_UNIT, rounding_band
+    from harness.documented_run.stages.replays.tolerances import BF16_UNIT, rounding_band
     from tests.benchmarks.benchmark_loops import name_of
     from tests.benchmarks.measure import content, peak_memory
 

@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import binom
 
+from harness.documented_run.recipe import DEFAULT_RECIPE
 from harness.errors import CannotTry
-from harness.recipe import DEFAULT_RECIPE
 from tests.benchmarks import recorded
 from tests.benchmarks.accept import main
 from tests.benchmarks.paired import LOOKS, Interval, measure

@@ -55,7 +55,7 @@ def test_evaluation(
 ) -> None:
     from torch.utils.data import DataLoader
 
-    from harness.stages import evaluate
+    from harness.documented_run.stages import evaluate
     from tests.benchmarks.benchmark_loops import EVAL_ROWS, name_of
 
     run, document = subject.run, subject.document

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.baseline.files import candidate_path
+from harness.documented_run.baseline.files import candidate_path
 from harness.fingerprint import fingerprint
 from tests.benchmarks import contention, throughput_fixture
 from tests.benchmarks.benchmark_loops import spin

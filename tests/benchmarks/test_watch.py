@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from harness import catalogue
-from harness.recipe import RECIPES
-from harness.run import quiet_libraries
-from harness.stages import Run
+from harness.documented_run.recipe import RECIPES
+from harness.documented_run.run import quiet_libraries
+from harness.documented_run.stages import Run
 from harness.watch import checks_of
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator

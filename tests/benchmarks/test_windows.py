@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.recipe import RECIPES
-from harness.run import quiet_libraries
+from harness.documented_run.recipe import RECIPES
+from harness.documented_run.run import quiet_libraries
 from harness.watch import windows
 from harness.watch.windows import Windows
 from tests.benchmarks.benchmark_loops import UPDATES, Document, prepared

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.baseline.files import baseline_path, hardware_class
+from harness.documented_run.baseline.files import baseline_path, hardware_class
 from harness.errors import CannotTry
 from harness.fingerprint import fingerprint, provenance
 from tests.benchmarks import recorded

@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 from packaging.version import Version
 
 from harness.cli import main
-from harness.compare import bisect as bisecting
-from harness.compare.bisect import bisect
 from harness.compare.differences import OTHER, CompareReport, Difference
-from harness.compare.releases import CannotInstall, Environments, ReleaseSpan
+from harness.documented_run.compare import bisect as bisecting
+from harness.documented_run.compare.bisect import bisect
+from harness.documented_run.compare.releases import CannotInstall, Environments, ReleaseSpan
 from harness.errors import CannotTry
 from harness.starts.workdir import Command, no_progress
 

@@ -15,7 +15,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from harness.cli import main
 from harness.compare.differences import OTHER, Difference, _batches, gap, with_causes
-from harness.record import RunRecord
+from harness.documented_run.record import RunRecord
 from tests.resume.test_rows import journal
 from tests.test_record import RECORD
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import harness.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
+import harness.documented_run.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
 from harness.baseline import same_training, trainings
 from harness.baseline.settings_table import lines_of
 from harness.cli import main

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.documents.blocks import LOST_INDENTATION, Block, blocks_of, with_indentation
+from harness.documented_run.documents.blocks import LOST_INDENTATION, Block, blocks_of, with_indentation
 
 MARKDOWN = """\
 # A chapter

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.claims import ALL, PARTS, TITLES, Citation, Claim
-from harness.documents.citations import line_of, looked_up, part
+from harness.documented_run.claims import ALL, PARTS, TITLES, Citation, Claim
+from harness.documented_run.documents.citations import line_of, looked_up, part
+from harness.documented_run.stages import CLAIMS
 from harness.errors import CannotTry
-from harness.stages import CLAIMS
 
 TEXT = """## Prepare for training
 optimizer = AdamW(model.parameters(),

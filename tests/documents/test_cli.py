@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli import main
-from harness.record import DocumentsRecord
+from harness.documented_run.record import DocumentsRecord
 from tests.documents.test_forms import cell, notebook
 from tests.versions import installed
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.documents.blocks import Block, blocks_of
-from harness.documents.collect import read_documents
+from harness.documented_run.documents.blocks import Block, blocks_of
+from harness.documented_run.documents.collect import read_documents
 from harness.errors import CannotTry
 
 MDX = """\

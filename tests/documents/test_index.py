@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims import ALL, TITLES, WITHOUT_CLAIM, Claim, WithoutClaim
-from harness.documents.citations import text_of
-from harness.documents.index import Indexed, indexed, passages, says
+from harness.documented_run.claims import ALL, TITLES, WITHOUT_CLAIM, Claim, WithoutClaim
+from harness.documented_run.documents.citations import text_of
+from harness.documented_run.documents.index import Indexed, indexed, passages, says
+from harness.documented_run.stages import CLAIMS
 from harness.report.documents import index_lines
-from harness.stages import CLAIMS
 
 TEXT = """# Full training
 ## Prepare for training

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.documents.printed import comparable, prints_otherwise
+from harness.documented_run.documents.printed import comparable, prints_otherwise
 
 
 @pytest.mark.parametrize(

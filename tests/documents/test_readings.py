@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.documents.blocks import Block, blocks_of
-from harness.documents.readings import readings_of, steps_of
+from harness.documented_run.documents.blocks import Block, blocks_of
+from harness.documented_run.documents.readings import readings_of, steps_of
 
 
 def blocks(folder: Path, *codes: str, name: str = "a.md") -> list[Block]:

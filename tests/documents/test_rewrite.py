@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.documents import notebooks
-from harness.documents.blocks import blocks_of
-from harness.documents.rewrite import Fix, Rewritten, rewritten
+from harness.documented_run.documents import notebooks
+from harness.documented_run.documents.blocks import blocks_of
+from harness.documented_run.documents.rewrite import Fix, Rewritten, rewritten
 from harness.files import diff_lines
 from tests.documents.test_forms import cell, notebook
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from harness import compat
-from harness.documents.collect import read_documents
-from harness.documents.process import started
-from harness.documents.replacements import REPLACEMENTS, replaced
-from harness.documents.run import run_documents
-from harness.documents.workspace import Place
+from harness.documented_run.documents.collect import read_documents
+from harness.documented_run.documents.process import started
+from harness.documented_run.documents.replacements import REPLACEMENTS, replaced
+from harness.documented_run.documents.run import run_documents
+from harness.documented_run.documents.workspace import Place
+from harness.documented_run.recipe import RECIPES
+from harness.documented_run.record import BlockRecord, DocumentsRecord
 from harness.errors import CannotTry
 from harness.processes import Afterwards
-from harness.recipe import RECIPES
-from harness.record import BlockRecord, DocumentsRecord
 from harness.report.documents import row_lines
 from tests.documents.test_forms import cell, notebook
 from tests.versions import installed
@@ -263,7 +263,7 @@ def test_a_block_that_takes_too_long_is_interrupted_and_others_go_on(tmp_path: P
 def test_a_block_that_cannot_be_interrupted_is_killed_with_what_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.documents.process.GRACE", 0.5)
+    monkeypatch.setattr("harness.documented_run.documents.process.GRACE", 0.5)
     code = """
 import signal, subprocess, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)

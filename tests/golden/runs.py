@@ -32,7 +32,7 @@ CHECKED = (
 """Scripts of the corpus that ``harness check`` is run on."""
 
 RECIPE = """
-from harness.recipe import RECIPES
+from harness.documented_run.recipe import RECIPES
 
 SMALL = RECIPES["tiny"].with_(name="small", dataset="tests/small", data=r"{data}", epochs=2)
 """

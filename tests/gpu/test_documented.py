@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.baseline import review, stored
-from harness.baseline.compare import baseline_of
+from harness.documented_run.baseline import review, stored
+from harness.documented_run.baseline.compare import baseline_of
+from harness.documented_run.recipe import RECIPES, Recipe
+from harness.documented_run.record import RunRecord
+from harness.documented_run.sources import find_checkpoint, load_raw_datasets
 from harness.errors import CannotTry
 from harness.pytest_plugin import baselines_folder, with_options
-from harness.recipe import RECIPES, Recipe
-from harness.record import RunRecord
-from harness.sources import find_checkpoint, load_raw_datasets
 from tests.gpu.test_loops import run_once
 
 
@@ -29,7 +29,7 @@ def documented(
     request: pytest.FixtureRequest, small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Recipe:
     """The recipe; with the small one goes a baseline of its own."""
-    from harness.run import run_recipe
+    from harness.documented_run.run import run_recipe
 
     if request.param == "small":
         for seed in (43, 44):

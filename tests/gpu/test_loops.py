@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from harness.recipe import LOOPS, Recipe
-from harness.record import RunRecord
+from harness.documented_run.recipe import LOOPS, Recipe
+from harness.documented_run.record import RunRecord
 
 gpu = pytest.mark.gpu
 
 
 def run_once(benchmark: Any, recipe: Recipe, **options: Any) -> RunRecord:
     """One run, through the fixture without which --benchmark-only would skip the test."""
-    from harness.run import run_recipe  # seconds, which collecting need not take
+    from harness.documented_run.run import run_recipe  # seconds, which collecting need not take
 
     record: RunRecord = benchmark.pedantic(run_recipe, args=(recipe,), kwargs=options, rounds=1)
     return record
@@ -49,8 +49,8 @@ DETERMINISTIC = """
 import json, sys
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from harness.recipe import Recipe
-from harness.run import quiet_libraries, run_recipe
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.run import quiet_libraries, run_recipe
 
 torch.use_deterministic_algorithms(True)
 quiet_libraries()

@@ -14,13 +14,13 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState
 
-from harness.loops import accelerated
-from harness.recipe import RECIPES, Recipe
-from harness.record import RunRecord
-from harness.run import run_recipe
-from harness.stages import Run, equivalence
-from harness.stages.replays.replays import replayed_in
-from harness.stages.replays.results import Replay
+from harness.documented_run.loops import accelerated
+from harness.documented_run.recipe import RECIPES, Recipe
+from harness.documented_run.record import RunRecord
+from harness.documented_run.run import run_recipe
+from harness.documented_run.stages import Run, equivalence
+from harness.documented_run.stages.replays.replays import replayed_in
+from harness.documented_run.stages.replays.results import Replay
 from tests.versions import installed
 
 on_the_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="bit-identity is promised on the CPU")
@@ -63,7 +63,7 @@ def test_four_processes(small: Recipe) -> None:
 def test_two_processes_that_share_each_batch_started_by_torchrun(small: Recipe, tmp_path: Path) -> None:
     recipe = tmp_path / "mine.py"
     split = small.with_(loop="accelerate", processes=2, split_batches=True)
-    recipe.write_text(f"from harness.recipe import Recipe\nsplit = {split!r}\n")
+    recipe.write_text(f"from harness.documented_run.recipe import Recipe\nsplit = {split!r}\n")
     torchrun = [str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc-per-node", "2"]
     output = subprocess.run(
         [*torchrun, "-m", "harness", "run", "--recipe", f"{recipe}:split", "--output", "out"],

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.optim import AdamW
 
-from harness.loops.adamw import TransformersAdamW, torch_adamw_update
+from harness.documented_run.loops.adamw import TransformersAdamW, torch_adamw_update
 
 GRADIENTS = st.lists(st.floats(-10, 10), min_size=1, max_size=5)
 

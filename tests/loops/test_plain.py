@@ -8,10 +8,10 @@ import pytest
 import torch
 from transformers import set_seed
 
-from harness.loops import plain
-from harness.recipe import Recipe
-from harness.stages import STAGES, Run, train
-from harness.stages.train import progress_bar
+from harness.documented_run.loops import plain
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.stages import STAGES, Run, train
+from harness.documented_run.stages.train import progress_bar
 
 
 def prepared(recipe: Recipe) -> Run:

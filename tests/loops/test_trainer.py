@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.recipe import Recipe
-from harness.record import RunRecord
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.record import RunRecord
+from harness.documented_run.run import run_recipe
+from harness.documented_run.stages import STAGES, Run
+from harness.documented_run.stages.replays.differences import trainer_differences
 from harness.report.terminal import outcome_lines
-from harness.run import run_recipe
-from harness.stages import STAGES, Run
-from harness.stages.replays.differences import trainer_differences
 
 
 @pytest.fixture(scope="module")

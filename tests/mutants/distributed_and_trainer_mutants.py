@@ -22,14 +22,14 @@ from torch.utils.data import DataLoader
 from transformers import EvalPrediction, Trainer, TrainingArguments
 
 from harness.compat import evaluation_strategy, processing_class, split_batches
-from harness.loops import accelerated
-from harness.loops.adamw import TransformersAdamW
-from harness.loops.trainer import quiet_trainer
-from harness.recipe import Recipe
-from harness.stages import equivalence, evaluate, prepare, schedule, train, trainer
-from harness.stages.chain import Run
-from harness.stages.replays import replays, twins
-from harness.stages.replays.results import Replays
+from harness.documented_run.loops import accelerated
+from harness.documented_run.loops.adamw import TransformersAdamW
+from harness.documented_run.loops.trainer import quiet_trainer
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.stages import equivalence, evaluate, prepare, schedule, train, trainer
+from harness.documented_run.stages.chain import Run
+from harness.documented_run.stages.replays import replays, twins
+from harness.documented_run.stages.replays.results import Replays
 from tests.mutants.mutants import _reported, documented_evaluation, evaluated, looped, mutant
 
 

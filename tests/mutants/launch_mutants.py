@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
-from harness.examples import train
-from harness.stages import launch
-from harness.stages.chain import Run
+from harness.documented_run.examples import train
+from harness.documented_run.stages import launch
+from harness.documented_run.stages.chain import Run
 from tests.mutants.distributed_and_trainer_mutants import ACCELERATE, _crashes
 from tests.mutants.mutants import mutant
 

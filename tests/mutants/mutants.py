@@ -29,17 +29,17 @@ from transformers import (
     get_scheduler,
 )
 
-from harness.loops import plain
-from harness.metrics import load_metric
-from harness.recipe import MINILM, RECIPES, Recipe
-from harness.sources import find_checkpoint
-from harness.stages import batches, columns, costs, evaluate, load, model, schedule, tokenize, train
-from harness.stages.chain import Run, Step
-from harness.stages.checkpoint import checkpoint_tensors
-from harness.stages.measures import losses, memory
-from harness.stages.measures.results import Costs
-from harness.stages.replays.twins import reseed_before_each_forward
-from harness.stages.trace import Trace
+from harness.documented_run.loops import plain
+from harness.documented_run.metrics import load_metric
+from harness.documented_run.recipe import MINILM, RECIPES, Recipe
+from harness.documented_run.sources import find_checkpoint
+from harness.documented_run.stages import batches, columns, costs, evaluate, load, model, schedule, tokenize, train
+from harness.documented_run.stages.chain import Run, Step
+from harness.documented_run.stages.checkpoint import checkpoint_tensors
+from harness.documented_run.stages.measures import losses, memory
+from harness.documented_run.stages.measures.results import Costs
+from harness.documented_run.stages.replays.twins import reseed_before_each_forward
+from harness.documented_run.stages.trace import Trace
 from scripts import corpus
 
 Change = Callable[[Recipe], Recipe]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from transformers import set_seed
 
+from harness.documented_run.recipe import BUILT_IN, RECIPES, Recipe
+from harness.documented_run.stages import CHECKS, STAGES, Run, Stage
+from harness.documented_run.stages.chain import Step, over_all_ranks
 from harness.findings import CheckResult
-from harness.recipe import BUILT_IN, RECIPES, Recipe
-from harness.stages import CHECKS, STAGES, Run, Stage
-from harness.stages.chain import Step, over_all_ranks
 from scripts import corpus
 from tests.conftest import Shared
 from tests.mutants import distributed_and_trainer_mutants, launch_mutants  # noqa: F401, they register their mutants

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from harness.documented_run.record import Curves, RunRecord
 from harness.findings import CheckOutcome, Finding
-from harness.record import Curves, RunRecord
 from harness.report.html.inputs import read_inputs
 from harness.report.html.page import page_of
 from tests.baseline.conftest import make_record

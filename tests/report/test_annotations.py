@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.documented_run.record import BlockRecord, DocumentsRecord, Provenance
 from harness.findings import Finding
-from harness.record import BlockRecord, DocumentsRecord, Provenance
 from harness.report import annotations as github
 from harness.report import log
 from tests.server import server_of

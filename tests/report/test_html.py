@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.baseline.stored import Baseline
 from harness.cli import main
-from harness.matrix import Matrix, merged
-from harness.record import Curves, RunRecord, unsigned
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.matrix import Matrix, merged
+from harness.documented_run.record import Curves, RunRecord, unsigned
+from harness.documented_run.stages import CLAIMS
 from harness.report.html.inputs import read_inputs
 from harness.report.html.page import FILE_NAME, page_of
-from harness.stages import CLAIMS
 from tests.baseline.conftest import make_record
 from tests.report.pages import (
     BASELINES,
@@ -491,7 +491,7 @@ def test_a_run_leaves_its_report_and_does_not_fail_without(
     small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(f"from harness.recipe import Recipe\nsmall = {small!r}\n")
+    Path("mine.py").write_text(f"from harness.documented_run.recipe import Recipe\nsmall = {small!r}\n")
     command = ["run", "--recipe", "mine.py:small", "--updates", "1", "--quiet", "--output"]
     assert CliRunner().invoke(main, [*command, "out"]).exit_code == 0
     assert "small, plain loop, seed 42" in Path("out", FILE_NAME).read_text()

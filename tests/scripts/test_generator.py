@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from harness.record import RunRecord
-from harness.sources import builtin
+from harness.documented_run.record import RunRecord
+from harness.documented_run.sources import builtin
 from scripts import corpus as script
 from scripts import generator
 from scripts.corpus import MRPC_ROWS

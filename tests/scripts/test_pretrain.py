@@ -10,7 +10,7 @@ import torch
 from click.testing import CliRunner
 from transformers import AutoTokenizer, BertForPreTraining
 
-from harness.sources.builtin import CHECKPOINT
+from harness.documented_run.sources.builtin import CHECKPOINT
 from scripts import pretrain
 
 

@@ -11,10 +11,10 @@ import pytest
 from datasets import ClassLabel, Dataset
 
 from harness import compat
+from harness.documented_run.recipe import MINILM, Recipe
+from harness.documented_run.sources import find_checkpoint, hub, load_raw_datasets
+from harness.documented_run.stages import Run, load
 from harness.errors import CannotTry
-from harness.recipe import MINILM, Recipe
-from harness.sources import find_checkpoint, hub, load_raw_datasets
-from harness.stages import Run, load
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Value, load_from_disk
 
+from harness.documented_run.recipe import RECIPES, Recipe
+from harness.documented_run.sources import builtin, find_checkpoint, load_raw_datasets, loading, local
+from harness.documented_run.stages import Run
+from harness.documented_run.stages.checkpoint import load_tokenizer, model_config
+from harness.documented_run.stages.model import created
 from harness.errors import CannotTry
-from harness.recipe import RECIPES, Recipe
-from harness.sources import builtin, find_checkpoint, load_raw_datasets, loading, local
-from harness.stages import Run
-from harness.stages.checkpoint import load_tokenizer, model_config
-from harness.stages.model import created
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 ROWS = [f'{i % 2}\t{i}\t{i + 100}\tThe "first" of {i} .\tThe second of {i} .' for i in range(6)]

@@ -12,12 +12,12 @@ import pytest
 import torch
 from transformers import set_seed
 
+from harness.documented_run.recipe import RECIPES, Recipe
+from harness.documented_run.record import RunRecord
+from harness.documented_run.stages import STAGES, Run, Stage, batches, equivalence, evaluate, run_stages
+from harness.documented_run.stages.chain import MadeBy, NotMadeYet, Outputs
 from harness.errors import CannotTry
 from harness.findings import Finding, NotApplicable
-from harness.recipe import RECIPES, Recipe
-from harness.record import RunRecord
-from harness.stages import STAGES, Run, Stage, batches, equivalence, evaluate, run_stages
-from harness.stages.chain import MadeBy, NotMadeYet, Outputs
 from harness.torch_objects import unchanged_random_state
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from datasets import Value, load_from_disk
 
+from harness.documented_run.metrics import scores_of
+from harness.documented_run.recipe import LOOPS, RECIPES, Recipe
+from harness.documented_run.run import run_recipe
+from harness.documented_run.stages import STAGES
 from harness.errors import CannotTry
-from harness.metrics import scores_of
-from harness.recipe import LOOPS, RECIPES, Recipe
-from harness.run import run_recipe
-from harness.stages import STAGES
 from scripts import corpus
 from tests.test_metrics import COST
 

@@ -22,12 +22,12 @@ from transformers import (
     ElectraModel,
 )
 
-from harness.recipe import BUILT_IN, LOOPS, RECIPES, Recipe
-from harness.record import RunRecord
-from harness.run import run_recipe
-from harness.sources import local
-from harness.sources.builtin import CHECKPOINT
-from harness.stages import CLAIMS, Run, load
+from harness.documented_run.recipe import BUILT_IN, LOOPS, RECIPES, Recipe
+from harness.documented_run.record import RunRecord
+from harness.documented_run.run import run_recipe
+from harness.documented_run.sources import local
+from harness.documented_run.sources.builtin import CHECKPOINT
+from harness.documented_run.stages import CLAIMS, Run, load
 from tests.versions import installed
 
 WORDS = json.loads((CHECKPOINT / "config.json").read_text())["vocab_size"]

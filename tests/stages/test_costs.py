@@ -12,11 +12,11 @@ import pytest
 import torch
 from transformers import get_scheduler
 
+from harness.documented_run.recipe import Recipe
+from harness.documented_run.stages import Run, costs, model, schedule
+from harness.documented_run.stages.measures import compiled, memory
+from harness.documented_run.stages.measures.results import Costs
 from harness.findings import NotApplicable
-from harness.recipe import Recipe
-from harness.stages import Run, costs, model, schedule
-from harness.stages.measures import compiled, memory
-from harness.stages.measures.results import Costs
 
 
 def test_graph_for_each_shape() -> None:

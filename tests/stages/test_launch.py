@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import main
-from harness.recipe import RECIPES, Recipe
-from harness.stages import launch
-from harness.stages.chain import Run
-from harness.stages.measures.results import Launched
+from harness.documented_run.recipe import RECIPES, Recipe
+from harness.documented_run.stages import launch
+from harness.documented_run.stages.chain import Run
+from harness.documented_run.stages.measures.results import Launched
 
 UNDER_ACCELERATE = RECIPES["tiny"].with_(loop="accelerate")
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.optim import AdamW
 
-from harness.recipe import RECIPES, Recipe
-from harness.stages import STAGES, Run, schedule
-from harness.stages.model import evaluated
-from harness.stages.schedule import linear_lr, rehearsed_lrs
+from harness.documented_run.recipe import RECIPES, Recipe
+from harness.documented_run.stages import STAGES, Run, schedule
+from harness.documented_run.stages.model import evaluated
+from harness.documented_run.stages.schedule import linear_lr, rehearsed_lrs
 from scripts.generator import vocabulary
 
 WORDS = [piece for piece in vocabulary() if piece.isalnum()]

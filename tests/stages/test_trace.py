@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from harness.digests import digests_of, joined, torch_states
-from harness.metrics import load_metric
-from harness.stages.trace import TOGETHER, Trace, _norm, row_key
+from harness.documented_run.metrics import load_metric
+from harness.documented_run.stages.trace import TOGETHER, Trace, _norm, row_key
 
 
 class Toy(nn.Module):

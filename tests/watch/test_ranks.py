@@ -34,7 +34,7 @@ import torch
 from accelerate import Accelerator
 from torch.utils.data import DataLoader, TensorDataset
 
-from harness.metrics import load_metric
+from harness.documented_run.metrics import load_metric
 
 accelerator = Accelerator()
 torch.manual_seed(0)

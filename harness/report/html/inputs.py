@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from harness.documented_run.matrix import DOCUMENTS_FILE
+from harness.documented_run.record import FILE_NAME
 from harness.errors import CannotTry
 from harness.files import first_error, read_model
 from harness.findings import SCHEMA
-from harness.matrix import DOCUMENTS_FILE
-from harness.record import FILE_NAME
 from harness.watch import together
 from harness.watch.script import NotLookedAt, NotThere
 
@@ -33,10 +33,10 @@ KINDS = {
     "compare": "harness.compare.differences:CompareReport",
     "tokens": "harness.watch.teaching:TaughtReport",
     "description": "harness.describe.page:Description",
-    "run": "harness.record:RunRecord",
-    "documents": "harness.record:DocumentsRecord",
-    "matrix": "harness.matrix:Matrix",
-    "baseline": "harness.baseline.stored:Baseline",
+    "run": "harness.documented_run.record:RunRecord",
+    "documents": "harness.documented_run.record:DocumentsRecord",
+    "matrix": "harness.documented_run.matrix:Matrix",
+    "baseline": "harness.documented_run.baseline.stored:Baseline",
 }
 """What is written, by its kind: the class that reads it, imported where it is needed."""
 

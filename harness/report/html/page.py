@@ -16,13 +16,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness import __version__
-from harness.baseline.statistics import ALPHA
-from harness.baseline.stored import Baseline
+from harness.documented_run.baseline.statistics import ALPHA
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.matrix import BESIDES, KINDS, merged
+from harness.documented_run.record import RunRecord
 from harness.errors import CannotTry
 from harness.files import write_atomically
 from harness.findings import count, shortened
-from harness.matrix import BESIDES, KINDS, merged
-from harness.record import RunRecord
 from harness.report import tokens
 from harness.report.html import curves, findings, runs
 from harness.report.html.inputs import Input

@@ -9,13 +9,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.baseline.compare import alpha, baseline_of, comparable, spread_of
-from harness.baseline.curve import EARLY, band_of, same_draws
-from harness.baseline.stored import Baseline
-from harness.claims import RESULT, TRAINER_RESULT, Claim, Invariant
+from harness.documented_run.baseline.compare import alpha, baseline_of, comparable, spread_of
+from harness.documented_run.baseline.curve import EARLY, band_of, same_draws
+from harness.documented_run.baseline.stored import Baseline
+from harness.documented_run.claims import RESULT, TRAINER_RESULT, Claim, Invariant
+from harness.documented_run.record import RunRecord, Verdict
 from harness.errors import CannotTry
 from harness.findings import CheckOutcome, Finding, shortened
-from harness.record import RunRecord, Verdict
 from harness.report.html import curves, findings
 from harness.report.html.curves import Chart, CurveBand, Mark, Series
 
@@ -231,7 +231,7 @@ def _worst(statement: Statement) -> int:
 
 
 def _statements() -> dict[str, Claim | Invariant]:
-    from harness.stages import CLAIMS, INVARIANTS
+    from harness.documented_run.stages import CLAIMS, INVARIANTS
 
     return {**CLAIMS, **INVARIANTS}
 
@@ -337,7 +337,7 @@ class Runs:
 
 def side_by_side(views: Sequence[RunView]) -> Runs:
     """What differs between the first run and each of the others, and all their curves."""
-    from harness.compare import records
+    from harness.documented_run.compare import records
 
     first, *others = views
     compared = tuple(

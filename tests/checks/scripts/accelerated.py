@@ -16,7 +16,7 @@ from transformers import (
     get_cosine_schedule_with_warmup,
 )
 
-from harness.metrics import load_metric
+from harness.documented_run.metrics import load_metric
 
 NUM_EPOCHS = 3
 BATCH_SIZE = 4

@@ -9,7 +9,7 @@ from torch.optim import AdamW
 from torch.utils.data import DataLoader
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, DataCollatorWithPadding, get_scheduler
 
-from harness.metrics import load_metric
+from harness.documented_run.metrics import load_metric
 
 
 def parse_args():

@@ -14,7 +14,7 @@ from transformers import (
     set_seed,
 )
 
-from harness.metrics import load_metric
+from harness.documented_run.metrics import load_metric
 
 data, checkpoint = sys.argv[1:3]
 set_seed(42)

@@ -9,7 +9,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.utils.data import DataLoader
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, DataCollatorWithPadding, set_seed
 
-from harness.metrics import load_metric
+from harness.documented_run.metrics import load_metric
 
 BATCH_SIZE = 8
 
