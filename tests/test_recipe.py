@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -190,3 +191,11 @@ def test_import_is_light(module: str) -> None:
     heavy = {"torch", "transformers", "datasets", "numpy", "pydantic"}
     code = f"import sys, {module}; print(*({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+def test_the_old_place_of_recipes_works_with_a_warning() -> None:
+    sys.modules.pop("harness.recipe", None)
+    with pytest.warns(DeprecationWarning, match=r"harness\.recipe is harness\.documented_run\.recipe now"):
+        old = importlib.import_module("harness.recipe")
+    assert old.Recipe is Recipe
+    assert old.load_recipe is load_recipe
