@@ -1,4 +1,13 @@
-"""The bus: tells listeners what happens, each after the recognisers that it needs; one that raises is left out."""
+"""The bus: tells listeners what happens, each after the recognisers that it needs; one that raises is left out.
+
+What comes in are kinds of listeners and events; what goes out are calls of the listeners' handlers::
+
+    bus = Bus(monitor)
+    bus.add(NotCleared)       # makes the recogniser of the fact that it judges, and then the check
+    bus.tell(event, at)       # the recogniser hears the event, tells its fact, and the check judges that
+    bus.wants(Drawn)          # False: nobody is told of permutations, so no instrument looks for them
+    bus.crashed               # {"gradients::not-cleared": "the check itself crashed: …"}, if one has raised
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,14 @@ Both are frozen dataclasses. An event is what an instrument reports: a batch, a 
 made from events by a recogniser (:mod:`harness.watch.bus`): the gradients that an update used, the rows of a pass that
 is over. They are looked at once, when they are told, and then let go: who wants to know something later keeps that, and
 not the event, which may hold a whole batch and its graph.
+
+One update of a loop over a DataLoader comes as::
+
+    PassBegins  Batch                        # for batch in loader
+    Forward                                  # model(inputs)
+    LossCall, in BackwardBegins and Backward # loss = cross_entropy(…); loss.backward()
+    StepBegins  Step                         # optimizer.step()
+    PassEnds … End                           # and when the script is over
 """
 
 from __future__ import annotations

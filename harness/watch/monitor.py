@@ -1,4 +1,13 @@
-"""The monitor: where a training loop is, and what the instruments report to. Its bus tells the listeners."""
+"""The monitor: where a training loop is, and what the instruments report to. Its bus tells the listeners.
+
+What comes in are the instruments' reports; what goes out are events with their position, findings and notes::
+
+    of = monitor.begin_pass(loader, planned=12)       # PassBegins
+    monitor.give(of, indices, samples, data)          # Batch
+    monitor.step_begins(optimizer); monitor.step_ends(optimizer)      # StepBegins, Step
+    monitor.position                                  # Position(update=2, updates_made=1, …), as each event has it
+    monitor.findings                                  # what checks have reported: monitor.report(finding)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The session: one watch of a script, with a monitor for each of its loops."""
+"""The session: one watch of a script, with a monitor for each of its loops.
+
+What comes in are calls of wrapped functions, in any thread; what goes out is the monitor that they belong to::
+
+    monitor = session.current()          # of the loop that this thread is in; None where nobody is to be told
+    monitor = session.stepping(optimizer)  # of the loop that the optimizer belongs to
+    session.all_findings                 # of all loops, those of one check and line once
+    session.lacking                      # check to why it had nothing to judge
+"""
 
 from __future__ import annotations
 
