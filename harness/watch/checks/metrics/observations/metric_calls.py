@@ -14,7 +14,7 @@ import torch
 from harness import launch
 from harness.watch.events import End, Fact, LossCall, MetricCall, Pass
 from harness.watch.facts.datasets import base
-from harness.watch.facts.evaluations import MOST_ROWS, Evaluations
+from harness.watch.facts.scored_passes import MOST_ROWS, ScoredPasses
 from harness.watch.recogniser import Recogniser
 
 MOST_CLASSES = 128
@@ -109,7 +109,7 @@ class MetricCalls(Recogniser):
     makes = (Computed,)
 
     def begin(self) -> None:
-        self._evaluations = self.fact(Evaluations)
+        self._evaluations = self.fact(ScoredPasses)
         self._given: dict[tuple[str, int], Given] = {}
         self._classes: set[int] = set()
         """Numbers of classes that a loss was computed from the logits of."""

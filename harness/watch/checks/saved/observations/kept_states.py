@@ -12,8 +12,8 @@ from torch import nn
 from harness.torch_objects import share_parameters
 from harness.watch.bounded import Latest
 from harness.watch.events import End, Fact, ModelSaved, Save, StateAsked
-from harness.watch.facts.evaluations import Evaluations
 from harness.watch.facts.reported_numbers import HELD_OUT, OTHERS, ReportedNumbers, kind_of
+from harness.watch.facts.scored_passes import ScoredPasses
 from harness.watch.facts.trained_models import TrainedModels
 from harness.watch.recogniser import Recogniser
 
@@ -65,7 +65,7 @@ class KeptStates(Recogniser):
     makes = (StatesKept,)
 
     def begin(self) -> None:
-        self._trained, self._evaluations = self.fact(TrainedModels), self.fact(Evaluations)
+        self._trained, self._evaluations = self.fact(TrainedModels), self.fact(ScoredPasses)
         self._reported = self.fact(ReportedNumbers)
         self._kept: dict[int, str | None] = {}
         """After how many updates the state was asked for, and where: those with an evaluation, and the latest."""

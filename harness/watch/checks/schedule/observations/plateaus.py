@@ -7,7 +7,7 @@ from typing import Literal
 from weakref import WeakKeyDictionary
 
 from harness.watch.events import Fact, SchedulerStep, Scored
-from harness.watch.facts.evaluations import Evaluations, Result
+from harness.watch.facts.scored_passes import Result, ScoredPasses
 from harness.watch.recogniser import Recogniser
 
 ROUNDED = 1e-4
@@ -38,7 +38,7 @@ class Plateaus(Recogniser):
     makes = (PlateauStepped,)
 
     def begin(self) -> None:
-        self._evaluations = self.fact(Evaluations)
+        self._evaluations = self.fact(ScoredPasses)
         self._known: WeakKeyDictionary[object, set[float]] = WeakKeyDictionary()
         """Scheduler to the values that were of the wrong kind for its mode."""
         self._agreed: list[tuple[int, int]] = []

@@ -1,4 +1,7 @@
-"""Evaluations: what the model said of the rows of a pass without training, and what that came to."""
+"""Scored passes: what a model said of the rows of a pass over a DataLoader without training, and what that came to.
+
+An evaluation of any kind, with or without a loader, is in :mod:`harness.watch.run.evaluations`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ MOST_ROWS = 200_000
 
 
 @dataclass(eq=False)
-class Evaluation:
+class ScoredPass:
     """What a model said in one pass without training."""
 
     of: Pass | None = None
@@ -49,11 +52,11 @@ class Result(NamedTuple):
     loss: float
 
 
-class Evaluations(Recogniser):
-    """The evaluation at hand, and the results of those before."""
+class ScoredPasses(Recogniser):
+    """The pass at hand, and the results of those before."""
 
     def begin(self) -> None:
-        self.latest = Evaluation()
+        self.latest = ScoredPass()
         self._agreed = FirstByKey[tuple[int, int], torch.Tensor](16)  # each has as many numbers as rows
         """Number and hash of labels to the class of each row that was likeliest in all earlier evaluations of the same
         labels, or -1."""
@@ -65,7 +68,7 @@ class Evaluations(Recogniser):
             return
         if event.batch.of is not self.latest.of:
             self._keep_agreed()
-            self.latest = Evaluation(event.batch.of)
+            self.latest = ScoredPass(event.batch.of)
         now = self.latest
         if event.batch.number in now.batches or len(now.labels) > MOST_ROWS:
             now.usable = False  # several forwards of a batch are an ensemble, or something of the script's own
