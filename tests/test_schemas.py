@@ -21,7 +21,8 @@ from harness.documented_run.baseline.stored import Baseline
 from harness.documented_run.claims import ALL, PARTS
 from harness.documented_run.recipe import Recipe
 from harness.findings import Finding
-from harness.vary.settings.run import SettingsReport, Turned
+from harness.vary.settings.run import SettingsReport
+from harness.vary.settings.starts import Turned
 from scripts.schemas import SCHEMAS
 from tests.baseline.conftest import make_record
 from tests.resume.test_resume import resume, script

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.describe.description import Line
 from harness.errors import CannotTry
 from harness.settings import Training
-from harness.vary.settings.run import EFFECTS
+from harness.vary.settings.starts import EFFECTS
 from harness.watch.scripts import run_apart
 
 SETTINGS = "settings"

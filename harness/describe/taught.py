@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -291,11 +291,3 @@ def _count_weightless(seen: _Loss, counted: torch.Tensor, gradient: torch.Tensor
 def _places(loss: TokenLoss) -> int | None:
     """The targets of a loss of each place; None of one that is a sum or a mean."""
     return loss.call.target.numel() if loss.call is not None and loss.call.value.dim() else None
-
-
-def _same(weights: Sequence[float]) -> float | str | None:
-    """The one weight that all have, to four digits; None of none."""
-    if not weights:
-        return None
-    alike = max(weights) - min(weights) <= SHARE_RTOL * abs(weights[0])
-    return float(f"{weights[0]:.4g}") if alike else "varies"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from harness.findings import count, lines_apart
-from harness.vary.settings.run import EFFECTS, SettingsReport
+from harness.vary.settings.run import SettingsReport
+from harness.vary.settings.starts import EFFECTS
 
 
 def outcome_lines(report: SettingsReport) -> Iterator[str]:

@@ -20,9 +20,11 @@ from harness.starts.levels import Level, why_not
 from harness.vary.settings.child import _ends_on_arrival
 from harness.vary.settings.configured import named_in, settings_in, written
 from harness.vary.settings.differ import After, beyond_training, loss_alone, noise_of, of_updates
-from harness.vary.settings.find import Setting, reads_of, settings_of, stores_of
+from harness.vary.settings.find import Setting, settings_of
 from harness.vary.settings.purpose import is_side, purpose
-from harness.vary.settings.run import Turned, _judged
+from harness.vary.settings.reads import reads_of, stores_of
+from harness.vary.settings.run import _judged
+from harness.vary.settings.starts import Turned
 from harness.vary.settings.turn import extremes, others
 
 

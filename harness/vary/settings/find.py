@@ -6,7 +6,6 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -49,16 +48,13 @@ COMMAND_LINE = "command line"
 ARGPARSE = "argparse"
 """What an option belongs to that is read as an attribute, and not as a parameter."""
 
-SHOWN_BY = ("print", "format", "info", "debug", "warning", "write", "pprint")
-"""Calls that show a value."""
+SETTERS = {"add_argument", "option"}
 
 GIVEN_TO: list[Kind] = ["option", "constant", "entry", "default"]
 """Kinds of settings to which the command line may give another value, the likeliest first."""
 
 WIDTH = 60
 """Characters of a value that are shown."""
-
-SETTERS = {"add_argument", "option"}
 
 PARSED = re.compile(r"^--?(?P<name>[A-Za-z][\w-]*)")
 
@@ -288,7 +284,7 @@ class _Module:
         """The settings of some statements; ``owner`` is the class that they are in."""
         for node in body:
             self._lines = _header_of(node)
-            if isinstance(node, ast.ClassDef) and any(_dotted(base).endswith("Optimizer") for base in node.bases):
+            if isinstance(node, ast.ClassDef) and any(dotted(base).endswith("Optimizer") for base in node.bases):
                 continue  # its defaults are those of groups that give none
             if isinstance(node, ast.ClassDef):
                 yield from self._in(node.body, node.name)
@@ -320,7 +316,7 @@ class _Module:
                         yield from self._setting(key.value, "entry", "", value)
 
     def _call(self, node: ast.Call) -> Iterator[Setting]:
-        name = _dotted(node.func)
+        name = dotted(node.func)
         last = name.rpartition(".")[2]
         if last in SETTERS and node.args and isinstance(node.args[0], ast.Constant):
             yield from self._option(node, "" if last == "option" else ARGPARSE)
@@ -353,7 +349,7 @@ class _Module:
             yield Setting(name, "option", of, self.file, node.lineno, unless_given, lines=self._lines, flag=long)
         elif "default" in given:
             choices = given.get("choices")
-            if isinstance(kind := given.get("type"), ast.Call) and _dotted(kind.func).endswith("Choice") and kind.args:
+            if isinstance(kind := given.get("type"), ast.Call) and dotted(kind.func).endswith("Choice") and kind.args:
                 choices = kind.args[0]
             known = _literal(choices) if choices is not None else None
             for each in self._setting(name, "option", of, given["default"]):
@@ -375,12 +371,12 @@ class _Module:
     def _assignment(self, node: ast.Assign | ast.AnnAssign, owner: str) -> Iterator[Setting]:
         value = node.value
         assert value is not None
-        if owner and isinstance(value, ast.Call) and _dotted(value.func).rpartition(".")[2] == "field":
+        if owner and isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] == "field":
             value = next((each.value for each in value.keywords if each.arg == "default"), value)
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
                 key = target.slice.value
-                if isinstance(key, str) and not NOT_SETTINGS.fullmatch(key) and "environ" not in _dotted(target.value):
+                if isinstance(key, str) and not NOT_SETTINGS.fullmatch(key) and "environ" not in dotted(target.value):
                     yield from self._setting(key, "entry", "", value)
                 continue
             name = (
@@ -437,9 +433,9 @@ def _literal(node: ast.expr) -> Any:
     return value if numbers else _NONE
 
 
-def _dotted(node: ast.expr) -> str:
+def dotted(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
+        return f"{dotted(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
 
@@ -448,94 +444,4 @@ def _call(file: str, node: ast.Call) -> _Call:
         each.arg is None for each in node.keywords
     )
     keywords = frozenset(each.arg for each in node.keywords if each.arg is not None)
-    return _Call(_dotted(node.func).rpartition(".")[2], f"{file}:{node.lineno}", len(node.args), keywords, unknown)
-
-
-def _is_word(node: ast.expr, word: str) -> bool:
-    return isinstance(node, ast.Constant) and node.value == word
-
-
-def stores_of(setting: Setting, files: Mapping[str, bytes]) -> list[str]:
-    """The lines on which an entry, or an attribute, of a setting's name is given another value than it has there."""
-    found = []
-    for file, tree in _trees(files):
-        for node in ast.walk(tree):
-            attribute = isinstance(node, ast.Attribute) and node.attr == setting.own_name
-            attribute = attribute and not (
-                isinstance(node, ast.Attribute) and _dotted(node) == f"self.{setting.own_name}"
-            )
-            key = isinstance(node, ast.Subscript) and _is_word(node.slice, setting.own_name)
-            if (attribute or key) and isinstance(getattr(node, "ctx", None), ast.Store):
-                found.append((file, getattr(node, "lineno", 0)))
-    return [place for file, line in sorted(set(found)) if (place := f"{file}:{line}") != setting.where]
-
-
-def words_of(files: Mapping[str, bytes]) -> set[Any]:
-    """The words in quotes in some files."""
-    constants = (node for _, tree in _trees(files) for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    return {node.value for node in constants if isinstance(node.value, str)}
-
-
-def _defined(files: Mapping[str, bytes]) -> set[str]:
-    """The functions and classes of the user's."""
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    return {node.name for _, tree in _trees(files) for node in ast.walk(tree) if isinstance(node, kinds)}
-
-
-def _trees(files: Mapping[str, bytes]) -> Iterator[tuple[str, ast.Module]]:
-    for file, data in files.items():
-        with suppress(SyntaxError, ValueError):
-            yield file, ast.parse(data)
-
-
-def reads_of(setting: Setting, files: Mapping[str, bytes], *, uses_alone: bool = False) -> list[str]:
-    """The lines on which a setting's name is read: as a variable, an attribute, or a key; in order.
-
-    A parameter is read in its own function alone, an option of argparse as an attribute. Lines that only pass the
-    value on by its name, or print it, are left out where others do more, or where ``uses_alone`` are asked for.
-    """
-    if setting.kind == "argument" and setting.of not in _defined(files):
-        return []
-    if "#" in setting.of:
-        files = {setting.file: files[setting.file]}
-    reads: set[tuple[str, int]] = set()
-    passed_on: set[tuple[str, int]] = set()
-    for file, tree in _trees(files):
-        idle = _passing_on(tree, setting.own_name)
-        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}  # random.shuffle(…)
-        for node in ast.walk(tree):
-            if _reads(node, setting) and id(node) not in called:
-                (passed_on if id(node) in idle else reads).add((file, getattr(node, "lineno", 0)))
-    return [f"{file}:{line}" for file, line in sorted(reads or (set() if uses_alone else passed_on))]
-
-
-def _reads(node: ast.AST, setting: Setting) -> bool:
-    name = setting.own_name
-    if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-        return setting.of != ARGPARSE and ("#" not in setting.of or setting.is_within(node.lineno))
-    if "#" in setting.of:
-        return False
-    if isinstance(node, ast.Call):
-        return _dotted(node.func).endswith((".get", "getattr")) and any(_is_word(each, name) for each in node.args)
-    attribute = isinstance(node, ast.Attribute) and node.attr == name
-    key = isinstance(node, ast.Subscript) and _is_word(node.slice, name)
-    return (attribute or key) and isinstance(getattr(node, "ctx", None), ast.Load)
-
-
-def _passing_on(tree: ast.Module, name: str) -> set[int]:
-    """The parts of a module in which a name is only passed on by itself, or printed."""
-    found: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            if _dotted(node.func).rpartition(".")[2] in SHOWN_BY:
-                found |= {id(part) for part in ast.walk(node)}
-            found |= {id(keyword.value) for keyword in node.keywords if keyword.arg == name}
-        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target, value = node.targets[0], node.value
-            both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-            pairs = zip(target.elts, value.elts, strict=False) if both else [(target, value)]  # type: ignore[attr-defined]
-            found |= {id(own) for to, own in pairs if name in (getattr(to, "attr", None), getattr(to, "id", None))}
-        elif isinstance(node, ast.Dict):
-            pairs = zip(node.keys, node.values, strict=True)
-            found |= {id(value) for key, value in pairs if key is not None and _is_word(key, name)}
-    return found
+    return _Call(dotted(node.func).rpartition(".")[2], f"{file}:{node.lineno}", len(node.args), keywords, unknown)
