@@ -20,7 +20,7 @@ from harness.starts.levels import Level, why_not
 from harness.vary.settings.child import _ends_on_arrival
 from harness.vary.settings.configured import named_in, settings_in, written
 from harness.vary.settings.differ import After, beyond_training, loss_alone, noise_of, of_updates
-from harness.vary.settings.find import Setting, settings_of
+from harness.vary.settings.find import ARGPARSE, Setting, settings_of
 from harness.vary.settings.purpose import is_side, purpose
 from harness.vary.settings.reads import reads_of, stores_of
 from harness.vary.settings.run import _judged
@@ -346,6 +346,13 @@ def test_lines_that_only_pass_a_value_on_are_no_use_of_it(text: str, lines: list
     assert reads_of(setting, {"a.py": text.encode()}) == [f"a.py:{line}" for line in lines]
     used = reads_of(setting, {"a.py": text.encode()}, uses_alone=True)
     assert used == ([] if text == "print(args.p)" else [f"a.py:{line}" for line in lines])
+
+
+def test_an_option_that_nobody_hands_over_is_read_nowhere() -> None:
+    option = Setting("shuffle", "option", ARGPARSE, "a.py", 1, False)
+    own = b"class Own:\n    def f(self):\n        return self.shuffle"
+    assert reads_of(option, {"a.py": own}) == []
+    assert reads_of(option, {"a.py": own + b"\nOwn(shuffle=args.shuffle)"}) == ["a.py:3"]
 
 
 def test_where_another_value_is_assigned() -> None:

@@ -58,13 +58,21 @@ def reads_of(setting: Setting, files: Mapping[str, bytes], *, uses_alone: bool =
         files = {setting.file: files[setting.file]}
     reads: set[tuple[str, int]] = set()
     passed_on: set[tuple[str, int]] = set()
+    handed_over = False
     for file, tree in _trees(files):
         idle = _passing_on(tree, setting.own_name)
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}  # random.shuffle(…)
         for node in ast.walk(tree):
             if _reads(node, setting) and id(node) not in called:
+                handed_over |= setting.of != ARGPARSE or not _is_of_self(node)
                 (passed_on if id(node) in idle else reads).add((file, getattr(node, "lineno", 0)))
+    if not handed_over:  # self.shuffle is another thing's, where nobody reads args.shuffle
+        return []
     return [f"{file}:{line}" for file, line in sorted(reads or (set() if uses_alone else passed_on))]
+
+
+def _is_of_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _reads(node: ast.AST, setting: Setting) -> bool:
