@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -28,6 +29,12 @@ LEFT_OUT = shutil.ignore_patterns(
 
 LARGEST = 20 * 2**30
 """Bytes of a working directory that are copied at most, for each start once."""
+
+MOST_FILES = 400
+"""Files, and folders, of a project that are looked at for names."""
+
+LARGEST_FILE = 1_000_000
+"""Bytes of one of them: a larger one is data."""
 
 
 class StrictModel(BaseModel):
@@ -212,3 +219,18 @@ def diff_lines(before: str, after: str, name: str) -> Iterator[str]:
         old, new = (re.findall(r"[^\n]*\n|[^\n]+", each) for each in (before, after))
     for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def texts_below(folder: Path) -> list[tuple[str, str]]:
+    """The Python files of a project, as names and texts: not those of environments and of hidden folders."""
+    found: list[tuple[str, str]] = []
+    for root, folders, files in islice(os.walk(folder), MOST_FILES):  # folders of data may be many
+        known = {name for name in folders if name[0] == "." or Path(root, name, "pyvenv.cfg").exists()}
+        folders[:] = sorted(set(folders) - known - LEFT_OUT(root, folders))
+        for file in sorted(Path(root, name) for name in files if name.endswith(".py")):
+            if len(found) == MOST_FILES:
+                return found
+            with suppress(OSError):
+                if file.is_file() and file.stat().st_size <= LARGEST_FILE:
+                    found.append((os.path.relpath(file, folder), file.read_text(encoding="utf-8", errors="replace")))
+    return found

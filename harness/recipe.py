@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-from harness.documented_run import recipe
 from harness.documented_run.recipe import *  # noqa: F403 - the same names
 
 warnings.warn(
@@ -12,7 +11,3 @@ warnings.warn(
     DeprecationWarning,
     stacklevel=2,
 )
-
-
-def __getattr__(name: str) -> object:
-    return getattr(recipe, name)

@@ -174,6 +174,12 @@ def summed(by_case: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Any]
     return {"schema": 1, "scripts": len(by_case), "constants": table}
 
 
+def updated(recorded: Mapping[str, Any], found: Mapping[str, Any], among: Sequence[Constant]) -> dict[str, Any]:
+    """The record after some were measured again: a constant that never was stays out, one that is gone goes."""
+    kept = {name: entry for name, entry in recorded.items() if name in found}
+    return kept | {str(constant): found[str(constant)] for constant in among}
+
+
 def unmeasured() -> list[Constant]:
     """Those that are not in the record with their value of now."""
     recorded = _read(MARGINS)["constants"]
@@ -196,10 +202,8 @@ def main(journal: Path, *, new: bool = False, names: Sequence[str] = ()) -> None
             by_case[name_of(case)] = changed
             print(json.dumps({"name": name_of(case), "changed": changed}), file=out, flush=True)
     margins = summed(by_case)
-    if among is not None:  # what was neither measured now nor before stays out
-        measured_now = {name: of for name, of in margins["constants"].items() if name in set(map(str, among))}
-        kept = {name: of for name, of in _read(MARGINS)["constants"].items() if name in margins["constants"]}
-        margins["constants"] = kept | measured_now
+    if among is not None:
+        margins["constants"] = updated(_read(MARGINS)["constants"], margins["constants"], among)
     write_atomically(MARGINS, json.dumps(margins, indent=1) + "\n")
 
 

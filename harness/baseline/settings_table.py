@@ -32,12 +32,17 @@ def settings_lines(training: Training, folder: Path) -> list[Line]:
 def lines_of(turned: Sequence[Mapping[str, object]]) -> list[Line]:
     """The lines of a table: a setting is known by its file and its name, and by its place among those of that name."""
     times: Counter[str] = Counter()
+    words = {str(effect): words for effect, words in EFFECTS.items()}
     lines = []
-    for each in turned:
-        where = str(each["where"])
+    for each in sorted(turned, key=_place):  # a report has them by what they change: another effect, another place
+        where, effect = str(each["where"]), words[str(each["effect"])]
         key = f"{SETTINGS}.{where.rpartition(':')[0]}.{each['name']}"
         times[key] += 1
         number = f"#{times[key]}" if times[key] > 1 else ""
-        effect = next(words for effect, words in EFFECTS.items() if effect == each["effect"])
         lines.append(Line(SETTINGS, f"{each['shown']}: {effect}", {key + number: effect}, where))
     return lines
+
+
+def _place(turned: Mapping[str, object]) -> tuple[str, int]:
+    file, _, line = str(turned["where"]).rpartition(":")
+    return file, int(line)

@@ -114,9 +114,6 @@ class Host(Protocol):
     @property
     def update(self) -> int: ...
 
-    @property
-    def position(self) -> Position: ...
-
 
 class Suspended(threading.local):
     """Entered for each event: a context manager by contextlib takes more calls than most listeners make."""

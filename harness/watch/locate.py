@@ -10,13 +10,12 @@ import signal
 import sys
 import sysconfig
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from harness.files import texts_below
 from harness.findings import CELLS, interactive_shell
 
 OUR_CELL = re.compile(r"In\[\d+\]")
@@ -24,10 +23,6 @@ OUR_CELL = re.compile(r"In\[\d+\]")
 
 LIBRARIES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tqdm", "click")
 """Not the user's, wherever they are installed: an editable checkout is not below site-packages."""
-
-
-MOST_FILES = 400
-"""Files, and folders, of a project that are looked at for names."""
 
 
 class _Computed(dict[str, str]):
@@ -181,21 +176,6 @@ class Locator:
                 self._not_the_users.add(os.path.realpath(os.path.dirname(module.__file__)) + os.sep)
                 self._not_imported.discard(library)
         return tuple(self._not_the_users)
-
-
-def texts_below(folder: Path) -> list[tuple[str, str]]:
-    """The Python files of a project, as names and texts: not those of environments and of hidden folders."""
-    found: list[tuple[str, str]] = []
-    for root, folders, files in islice(os.walk(folder), MOST_FILES):  # folders of data may be many
-        folders[:] = sorted(
-            name for name in folders if name[0] not in "._" and not Path(root, name, "pyvenv.cfg").exists()
-        )
-        for file in sorted(Path(root, name) for name in files if name.endswith(".py")):
-            if len(found) == MOST_FILES:
-                return found
-            with suppress(OSError):
-                found.append((os.path.relpath(file, folder), file.read_text(encoding="utf-8", errors="replace")))
-    return found
 
 
 def reads(text: str, name: str) -> bool:

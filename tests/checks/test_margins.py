@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scripts import margins
-from scripts.margins import Constant, concerned, constants, importers, measured, name_of, stands_on, summed
+from scripts.margins import Constant, concerned, constants, importers, measured, name_of, stands_on, summed, updated
 from scripts.record_pages import MARGINS
 from tests.checks.corpus import all_cases
 from tests.server import server_of
@@ -77,6 +77,13 @@ def test_scripts_are_counted_by_constant() -> None:
     )
     assert table["scripts"] == 2
     assert (table["constants"][one]["halved"], table["constants"][other]["doubled"]) == (["a", "b"], ["b"])
+
+
+def test_a_constant_that_was_not_measured_stays_out_of_the_record() -> None:
+    one, other, third, *_ = constants()
+    found = {str(constant): {"value": 2} for constant in (one, other, third)}
+    recorded = {str(one): {"value": 1}, str(other): {"value": 1}, "facts.gone.X": {"value": 1}}
+    assert updated(recorded, found, [other]) == {str(one): {"value": 1}, str(other): {"value": 2}}
 
 
 def test_nearly_all_constants_were_measured_as_they_are() -> None:

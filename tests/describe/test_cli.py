@@ -284,6 +284,18 @@ def test_a_setting_that_loses_its_effect_is_named(
     assert cli("compare", "small")[0] == 0, "without settings = true nobody asks for the table"
 
 
+def test_settings_of_one_name_are_numbered_by_their_lines() -> None:
+    """A report has those first that change most: one that loses its effect must not take another one's number."""
+    names = [{"name": "lr", "shown": "lr = 1", "where": f"a.py:{line}", "effect": e} for line, e in LATE_FIRST]
+    assert [[*line.facts.items()] for line in lines_of(names)] == [
+        [("settings.a.py.lr", "changes nothing")],
+        [("settings.a.py.lr#2", "changes the training")],
+    ]
+
+
+LATE_FIRST = ((10, "training"), (9, "nothing"))
+
+
 def test_settings_of_one_name_are_numbered() -> None:
     names = [
         {"name": "lr", "shown": f"{of}(lr) = 1", "where": "a/b.py:3", "effect": "output"} for of in ("SGD", "Adam")

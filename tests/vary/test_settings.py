@@ -57,6 +57,7 @@ def found(text: str, *arguments: str) -> dict[str, Any]:
         ),
         ("LOGO = 'a\\nb'", {}),
         ("class Own(Optimizer):\n    def __init__(self, parameters, lr=0.1): pass", {}),
+        ("class Own(Optimizer):\n    def step(self):\n        torch.clamp(x, min=0.1)", {"min": 0.1}),
         (
             "@click.option('--lr', default=0.1)\n@click.option('--amp', is_flag=True)\ndef main(lr, amp): pass",
             {"lr": 0.1, "amp": False},
@@ -97,6 +98,23 @@ def test_an_option_has_the_value_of_the_command_line() -> None:
 def test_the_command_line_gives_what_no_parser_names(text: str, where: str) -> None:
     (given,) = settings_of({"train.py": text.encode()}, ["--lr", "0.5"]).settings
     assert (given.where, given.value, given.argument, given.kind) == (where, 0.5, 1, "option")
+
+
+def test_a_constant_beside_an_option_of_its_name_is_something_else() -> None:
+    seen = settings_of({"train.py": f"lr = 1\n{OPTION}".encode()}, ["--lr", "0.5"])
+    assert [(each.line, each.kind, each.value) for each in seen.settings][:2] == [
+        (1, "constant", 1),
+        (2, "option", 0.5),
+    ]
+    assert seen.overridden == []
+
+
+def test_calls_may_give_a_parameter_and_a_field_another_value() -> None:
+    text = (
+        b"class A:\n    lr = 1\n    def f(self, k=2): pass\n@dataclass\nclass B:\n    b: int = 3\nclass C:\n    c = 4"
+    )
+    seen = {each.name: each.is_parameter for each in settings_of({"train.py": text}).settings}
+    assert seen == {"lr": False, "k": True, "b": True, "c": False}
 
 
 def test_an_option_is_found_once() -> None:
@@ -361,11 +379,17 @@ def test_where_another_value_is_assigned() -> None:
 
 
 @pytest.mark.parametrize(("given", "arrives"), [({}, True), ({"k": 3}, False), ({"k": 7919.0}, False)])
-@pytest.mark.parametrize("kind", ["function", "dataclass"])
+@pytest.mark.parametrize("kind", ["function", "over lines", "dataclass", "subclass"])
 def test_a_default_that_is_in_force_arrives(
     given: dict[str, Any], arrives: bool, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def function(x: int, k: float = 7919) -> None:
+        pass
+
+    def over_lines(
+        x: int,
+        k: float = 7919,
+    ) -> None:
         pass
 
     @dataclass
@@ -373,17 +397,22 @@ def test_a_default_that_is_in_force_arrives(
         x: int
         k: float = 7919
 
+    class Below(Own):
+        pass
+
+    called: Any = {"function": function, "over lines": over_lines, "dataclass": Own, "subclass": Below}[kind]
+
     def ends(process: int, number: int) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "kill", ends)
-    first = function.__code__.co_firstlineno
-    lines = (first, first + 1) if kind == "function" else (0, 0)
+    ends_at = max(line for _, _, line in called.__code__.co_lines()) if kind in ("function", "over lines") else 0
+    lines = (ends_at, ends_at)  # its body
     default = {"file": __file__, "lines": lines, "of": "Own", "name": "k", "value": 7919}
     sys.setprofile(_ends_on_arrival(default, tmp_path / "arrived"))
     try:
         with pytest.raises(KeyboardInterrupt) if arrives else nullcontext():
-            (function if kind == "function" else Own)(1, **given)
+            called(1, **given)
     finally:
         sys.setprofile(None)
     assert (tmp_path / "arrived").exists() == arrives
@@ -415,6 +444,10 @@ from helper import optimizer_of
 LOG_EVERY = 4
 SMOOTHING = 0.1
 CLIP = 100.0
+
+
+class Config:
+    label_smoothing = 0.1
 
 
 class Noise(nn.Module):
@@ -492,6 +525,7 @@ def test_the_table_of_a_script(tmp_path: Path, level: Level) -> None:
         "scale": "not in play",
         "gamma": "not in play",
         "SMOOTHING": "nothing",
+        "label_smoothing": "nothing",
         "warmup": "nothing",
         "weight_decay": "nothing",
     }
@@ -500,8 +534,8 @@ def test_the_table_of_a_script(tmp_path: Path, level: Level) -> None:
     assert told["scale"]["what"] == "Noise is not called in this run"
     assert told["gamma"]["what"] == "each call gives another value"
     assert (told["epochs"]["value"], told["epochs"]["what"]) == (3, "6 for 18")
-    assert [each["where"] for each in report["findings"]] == ["train.py:8", "train.py:26", "train.py:33"]
-    assert "weight_decay = 0.0 (helper.py:4) is not in force: another value is given at train.py:33" in done.stderr
+    assert [each["where"] for each in report["findings"]] == ["train.py:8", "train.py:13", "train.py:30", "train.py:37"]
+    assert "weight_decay = 0.0 (helper.py:4) is not in force: another value is given at train.py:37" in done.stderr
     assert (tmp_path / "train.py").read_text() == SCRIPT
     assert sorted(each.name for each in tmp_path.iterdir()) == ["found.json", "helper.py", "train.py"]
 

@@ -80,12 +80,15 @@ def record(orders: Orders) -> int:
 
     lines = Lines(folder) if given.get("tells imports") else None
     if (default := given.get("default")) is not None:
-        sys.setprofile(_ends_on_arrival(default, folder / ARRIVED))
+        ends = _ends_on_arrival(default, folder / ARRIVED)
+        threading.setprofile(ends)
+        sys.setprofile(ends)
     try:
         with nullcontext() if lines is None else lines.traced():
             return child.record(orders, listeners)
     finally:
-        sys.setprofile(None)
+        if default is not None:
+            sys.setprofile(None)
         if lines is not None:
             _tell_imports(folder, lines)
 
@@ -98,9 +101,11 @@ def _ends_on_arrival(default: Mapping[str, Any], file: Path) -> Callable[[FrameT
         code = frame.f_code
         if event != "call" or default["name"] not in code.co_varnames:
             return
+        # Its own lines, because a signature may have several, and decorators before them.
         own = os.path.basename(code.co_filename) == os.path.basename(default["file"])
-        own = own and first <= code.co_firstlineno <= last
-        made = code.co_name == "__init__" and type(frame.f_locals.get("self")).__name__ == default["of"]
+        own = own and any(line is not None and first <= line <= last for _, _, line in code.co_lines())
+        kinds = type(frame.f_locals.get("self")).__mro__ if code.co_name == "__init__" else ()
+        made = default["of"] in [kind.__name__ for kind in kinds]
         given = frame.f_locals.get(default["name"])
         if (own or made) and type(given) is type(value) and given == value:
             file.touch()

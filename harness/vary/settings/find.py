@@ -80,6 +80,8 @@ class Setting:
     """Where some call gives a function another value than this default."""
     lines: tuple[int, int] = (0, 0)
     """The lines that are executed where it is used: the statement, or the body of the function whose default it is."""
+    is_parameter: bool = False
+    """Whether calls may give another value: it is the default of a function's parameter, or of a dataclass's field."""
     flag: str = ""
     """Option that the command line may be given for it, as ``--amp``: it stores whether it is there."""
 
@@ -122,25 +124,24 @@ def settings_of(
 
     Only a line that is executed, as ``FILE:LINE``, gives another value.
     """
-    found, modules = Found(), dict[str, _Module]()
+    found, modules = Found(), list[_Module]()
     for file, data in files.items():
         try:
-            modules[file] = _Module(file, data)
+            modules.append(_Module(file, data))
         except (SyntaxError, ValueError) as error:
             found.not_read.append(f"{file}: {error}")
-    calls = [call for module in modules.values() for call in module.calls if is_executed(call.place)]
-    assigned: dict[str, str] = {}
-    for name, place in (pair for module in modules.values() for pair in module.attributes if is_executed(pair[1])):
-        assigned.setdefault(name, place)
-    every = [setting for module in modules.values() for setting in module.settings()]
-    options: dict[str, Setting] = {}
-    for kind in GIVEN_TO:
-        for setting in every:
-            if setting.kind == kind:
-                options.setdefault(setting.name, setting)
+    calls = [call for module in modules for call in module.calls if is_executed(call.place)]
+    pairs = [pair for module in modules for pair in module.attributes if is_executed(pair[1])]
+    assigned = dict(reversed(pairs))  # the first of a name
+    every = [setting for module in modules for setting in module.settings()]
+    of_kinds = [setting for kind in GIVEN_TO for setting in every if setting.kind == kind]
+    options = {setting.name: setting for setting in reversed(of_kinds)}
     for setting in every:
-        given = _given(setting, arguments)
-        if given.argument is not None and options[setting.name] is not setting:
+        declared = options.get(setting.name, setting)
+        # Where a parser takes the option, a constant of its name is something else.
+        is_another = declared.kind == "option" and setting.kind in ("constant", "entry")
+        given = setting if is_another else _given(setting, arguments)
+        if given.argument is not None and declared is not setting:
             found.overridden.append((setting, "the command line"))
             continue
         overridden, given_at = _overridden(setting, calls)
@@ -232,6 +233,8 @@ class _Module:
         self._assigned: Counter[str] = Counter()
         """Names and attributes, with how often they are assigned, or counted up."""
         self._lines = (0, 0)
+        self._optimizer = self._dataclass = False
+        """Whether the class at hand is one."""
         self._class_of = {
             id(part): outer.name
             for outer in ast.walk(self._tree)
@@ -284,15 +287,18 @@ class _Module:
         """The settings of some statements; ``owner`` is the class that they are in."""
         for node in body:
             self._lines = _header_of(node)
-            if isinstance(node, ast.ClassDef) and any(dotted(base).endswith("Optimizer") for base in node.bases):
-                continue  # its defaults are those of groups that give none
             if isinstance(node, ast.ClassDef):
+                around = self._optimizer, self._dataclass
+                self._optimizer = any(dotted(base).endswith("Optimizer") for base in node.bases)
+                self._dataclass = any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
                 yield from self._in(node.body, node.name)
+                self._optimizer, self._dataclass = around
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 for decorator in node.decorator_list:  # click has its options there
                     yield from self._inside(decorator)
                 self._lines = (node.body[0].lineno, node.end_lineno or node.lineno)
-                yield from self._defaults(node, owner)
+                if not (owner and self._optimizer):  # defaults of an optimizer are those of groups that give none
+                    yield from self._defaults(node, owner)
                 yield from self._in(node.body, "")
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 yield from self._assignment(node, owner)
@@ -402,7 +408,9 @@ class _Module:
         if value is _NONE:
             return
         start, end = self._at(node.lineno, node.col_offset), self._at(node.end_lineno or 1, node.end_col_offset or 0)
-        yield Setting(name, kind, of, self.file, node.lineno, value, start, end, lines=self._lines)
+        is_parameter = kind == "default" and ("#" in of or self._dataclass)
+        place = (self.file, node.lineno, value, start, end)
+        yield Setting(name, kind, of, *place, lines=self._lines, is_parameter=is_parameter)
 
     def _at(self, line: int, column: int) -> int:
         return self._starts[line - 1] + column

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from harness.vary.settings.find import ARGPARSE, Setting, dotted
@@ -18,10 +19,7 @@ def stores_of(setting: Setting, files: Mapping[str, bytes]) -> list[str]:
     found = []
     for file, tree in _trees(files):
         for node in ast.walk(tree):
-            attribute = isinstance(node, ast.Attribute) and node.attr == setting.own_name
-            attribute = attribute and not (
-                isinstance(node, ast.Attribute) and dotted(node) == f"self.{setting.own_name}"
-            )
+            attribute = isinstance(node, ast.Attribute) and node.attr == setting.own_name and not _is_of_self(node)
             key = isinstance(node, ast.Subscript) and _is_word(node.slice, setting.own_name)
             if (attribute or key) and isinstance(getattr(node, "ctx", None), ast.Store):
                 found.append((file, getattr(node, "lineno", 0)))
@@ -43,7 +41,12 @@ def _defined(files: Mapping[str, bytes]) -> set[str]:
 def _trees(files: Mapping[str, bytes]) -> Iterator[tuple[str, ast.Module]]:
     for file, data in files.items():
         with suppress(SyntaxError, ValueError):
-            yield file, ast.parse(data)
+            yield file, _parsed(data)
+
+
+@cache
+def _parsed(data: bytes) -> ast.Module:
+    return ast.parse(data)  # each setting asks about each file
 
 
 def reads_of(setting: Setting, files: Mapping[str, bytes], *, uses_alone: bool = False) -> list[str]:

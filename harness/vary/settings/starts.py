@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.files import texts_below
 from harness.findings import few
 from harness.starts.journal import Journal
 from harness.starts.warm import Warm, warm
@@ -36,7 +38,6 @@ from harness.vary.settings.purpose import purpose
 from harness.vary.settings.reads import reads_of, stores_of
 from harness.vary.settings.turn import extremes, others
 from harness.watch.locate import reads as words_read
-from harness.watch.locate import texts_below
 
 Effect = Literal["training", "random draws", "evaluation", "output", "nothing", "not in play", "not turned"]
 
@@ -245,10 +246,14 @@ class Starts:
         if reads and not any(self.is_executed(line) for line in reads):
             return f"{reads[0]}, which reads it, is not executed in this run"
         if setting.kind == "option" and not reads_of(setting, self.sources, uses_alone=True):
-            for file, text in texts_below(Path.cwd()):
+            for file, text in self._project:
                 if file not in self.sources and words_read(text, setting.own_name):
                     return f"{file}, which reads it, is not imported in this run"
         return None
+
+    @cached_property
+    def _project(self) -> list[tuple[str, str]]:
+        return texts_below(Path.cwd())
 
     def is_executed(self, place: str) -> bool:
         """Whether a line of the user's, as FILE:LINE, is; what is not known counts as executed."""
@@ -258,7 +263,7 @@ class Starts:
     def _is_always_given(self, setting: Setting) -> bool:
         """Whether no call of a function, or of a dataclass, gets its default: a value of its own never arrives."""
         probe = next((PROBES[kind] for kind in PROBES if isinstance(setting.value, kind)), None)
-        if setting.kind != "default" or setting.argument is not None or probe is None:
+        if not setting.is_parameter or setting.argument is not None or probe is None:
             return False
         start = self._with([(setting, probe)], compared=False, default=(setting, probe))
         return start.crashed is None and not start.arrived
@@ -360,7 +365,7 @@ class Starts:
             if default is not None:
                 setting, value = default
                 of, place, _ = setting.of.partition("#")
-                lines = (setting.line, setting.lines[1]) if place else (0, 0)
+                lines = setting.lines if place else (0, 0)  # the __init__ of a dataclass lies in no file
                 given["default"] = {
                     "file": setting.file,
                     "lines": lines,

@@ -248,8 +248,8 @@ class SameOrderEachEpoch(Check):
         same = self._before is not None and not self._carried.seen and _in_the_order_of(self._before, of, beginning)
         in_vain = self._before is not None and self._drew_in_vain(self._before, of, beginning)
         if same or in_vain or (before is not None and own):
-            update = self.monitor.updates_made
-            self.says(self.judge(of.loader, same_order=same or in_vain, in_vain=in_vain), beginning.where, update)
+            verdict = self.judge(of.loader, same_order=same or in_vain, in_vain=in_vain)
+            self.says(verdict, beginning.where, fact.at.updates_made)
         self._before = of, beginning
 
     def _drew_in_vain(self, before: tuple[Pass, Beginning], now: Pass, beginning: Beginning) -> bool:
