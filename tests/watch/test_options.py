@@ -99,13 +99,13 @@ def test_a_parser_within_a_parser_is_no_other_command_line() -> None:
 def test_a_file_that_is_not_imported_may_read_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As that of another model does; a file of an environment, or of a hidden folder, is nobody's."""
     monkeypatch.chdir(tmp_path)
-    files = ("models/graph.py", "own/lib/package.py", ".hidden/of_nobody.py", "build/large.py")
+    files = ("models/graph_seen.py", "own/package_unseen.py", ".hidden/file_unseen.py", "build/large_unseen.py")
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(f"def build(args):\n    return args.{Path(name).stem}\n")
     (tmp_path / "own" / "pyvenv.cfg").touch()
-    (tmp_path / "build" / "large.py").write_text("args.large\n" + "#" * LARGEST_FILE)
+    (tmp_path / "build" / "large_unseen.py").write_text("args.large_unseen\n" + "#" * LARGEST_FILE)
     os.mkfifo(tmp_path / "models" / "pipe.py")
-    assert [name for name, _ in texts_below(tmp_path)] == ["models/graph.py"]
+    assert [name for name, _ in texts_below(tmp_path)] == ["models/graph_seen.py"]
     names = [Path(name).stem for name in files]  # no quoted words: this file, too, is the user's
     assert Locator().read_names(names) == {names[0]}
