@@ -279,11 +279,12 @@ def enter(folder: Path) -> None:
     Raises:
         Refused: the kernel does not allow it.
     """
-    made, entered = Plan.read(folder), (folder / ENTERED).exists()
+    made = Plan.read(folder)
     if _is_in(made):
         return
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        entered = (folder / ENTERED).exists()
         if entered and _join(made):
             return
         # The kernel may not have let go of what the last process in it has left.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -69,6 +72,45 @@ def test_what_is_hidden_and_put_is_so_from_the_beginning(tmp_path: Path) -> None
     finally:
         view.remove(plan)
     assert (folder / "a").read_text() == "a"
+
+
+def test_processes_that_enter_at_once_are_in_one_view(tmp_path: Path) -> None:
+    """Two mounts of one upper folder do not know of each other: a folder that one makes is stale for the other."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    plan, home = made(tmp_path, folder)
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        view.__file__,
+        str(home),
+        "--",
+        "sh",
+        "-c",
+        "readlink /proc/self/ns/mnt; read x",
+    ]
+    with (home / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        both = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        try:
+            while not all(str(home / "lock") in opened(process.pid) for process in both):
+                time.sleep(0.01)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            namespaces = {process.stdout.readline() for process in both if process.stdout is not None}
+            assert len(namespaces) == 1
+            assert os.readlink("/proc/self/ns/mnt") not in {namespace.strip() for namespace in namespaces}
+        finally:
+            for process in both:
+                process.communicate("\n")
+            view.remove(plan)
+
+
+def opened(pid: int) -> set[str]:
+    """The files that a process has open."""
+    with suppress(OSError):
+        return {os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    return set()
 
 
 def test_a_place_in_memory_keeps_nothing() -> None:
