@@ -118,9 +118,9 @@ def below_their_causes(findings: Sequence[Finding], explains: Mapping[str, Colle
     ordered = sorted(findings, key=lambda each: (each.severity, each.update or 0))
     causes = roots((each.check for each in ordered), explains)
     following: dict[str, list[Finding]] = {}
-    for each in ordered:
-        if (cause := causes[each.check]) is not None:
-            following.setdefault(cause, []).append(replace(each, explained_by=cause))
+    for follower in ordered:
+        if (cause := causes[follower.check]) is not None:
+            following.setdefault(cause, []).append(replace(follower, explained_by=cause))
     # An error below a warning is as urgent as any other.
     alone = sorted(
         (each for each in ordered if causes[each.check] is None),

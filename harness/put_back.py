@@ -411,10 +411,10 @@ def log_name(name: str) -> str:
 def left_behind(folder: Path) -> Iterator[Path]:
     """The logs in a folder whose process has ended, on this machine, without putting anything back."""
     with suppress(OSError):
-        for each in sorted(folder.iterdir()):
-            pid, _, rest = each.name.partition("@")
+        for log in sorted(folder.iterdir()):
+            pid, _, rest = log.name.partition("@")
             if pid.isdigit() and rest.startswith(f"{os.uname().nodename}-") and not _runs(int(pid)):
-                yield each
+                yield log
 
 
 def _runs(pid: int) -> bool:

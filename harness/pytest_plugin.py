@@ -147,16 +147,16 @@ class Trainings(pytest.File):
             raise pytest.UsageError(
                 f"harness: {self.path} names no training; add [[tool.harness.training]] with a name and a script"
             )
-        for each in found:
-            for section in ("checks", *(name for name in sections() if name != SETTINGS or each.settings)):
+        for script in found:
+            for section in ("checks", *(name for name in sections() if name != SETTINGS or script.settings)):
                 yield TrainingSection.from_parent(
-                    self, name=f"{each.name}[{section}]", training=each, section=section, folder=folder
+                    self, name=f"{script.name}[{section}]", training=script, section=section, folder=folder
                 )
-            for way in each.same_as:
-                name = f"{each.name}[same as {way}]"
-                yield TrainingWay.from_parent(self, name=name, training=each, way=way, folder=folder)
-            if each.vary:
-                yield TrainingVaried.from_parent(self, name=f"{each.name}[vary]", training=each, folder=folder)
+            for way in script.same_as:
+                name = f"{script.name}[same as {way}]"
+                yield TrainingWay.from_parent(self, name=name, training=script, way=way, folder=folder)
+            if script.vary:
+                yield TrainingVaried.from_parent(self, name=f"{script.name}[vary]", training=script, folder=folder)
 
 
 class TrainingSection(pytest.Item):
@@ -385,9 +385,9 @@ def _report(config: pytest.Config, output: Path) -> str:
         inputs = read_inputs([Path(record) for record in config.stash[RECORDS]])
         if not inputs:
             return f"{output} is not written: no test of this session ran a recipe"
-        for each in inputs:
+        for given in inputs:
             with suppress(CannotTry):
-                compared(folder, each.content, fallback=fallback)
+                compared(folder, given.content, fallback=fallback)
         write_page(inputs, output, baselines=folder, fallback=fallback)
     except CannotTry as error:
         return str(error)

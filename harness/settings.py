@@ -248,8 +248,8 @@ def _command(file: Path, line: str, of: str = "scripts of [tool.harness]") -> li
 
 def _table(folder: Path) -> tuple[Path, dict[str, object]]:
     """``[tool.harness]`` of the nearest pyproject.toml that has it, as ruff finds its own; empty where none has."""
-    for each in (folder, *folder.parents):
-        file = each / "pyproject.toml"
+    for above in (folder, *folder.parents):
+        file = above / "pyproject.toml"
         if not file.is_file():
             continue
         try:

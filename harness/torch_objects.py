@@ -272,9 +272,9 @@ def _adds_bias(node: Any) -> bool:
 def storages(tensors: Iterable[torch.Tensor]) -> list[StorageWeakRef]:
     """Weak references to the memory of those tensors that have some, which views, arrays and detached ones share."""
     found = []
-    for each in tensors:
+    for tensor in tensors:
         with suppress(RuntimeError, NotImplementedError):  # sparse tensors and subclasses may have none
-            found.append(StorageWeakRef(each.untyped_storage()))  # type: ignore[no-untyped-call]
+            found.append(StorageWeakRef(tensor.untyped_storage()))  # type: ignore[no-untyped-call]
     return found
 
 

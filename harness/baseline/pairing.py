@@ -272,13 +272,13 @@ def _together(of_models: Sequence[Mapping[str, str]]) -> dict[str, str]:
 def _called(value: Iterable[str], tensors: Mapping[str, str]) -> list[str]:
     """A list of tensors, or of their patterns, as the baseline would have it."""
     found: set[str] = set()
-    for each in value:
-        if each in tensors:
-            found.add(tensors[each])
-        elif "*" in each:
-            found |= {was for now, was in tensors.items() if pattern(now) == each} or {each}
+    for item in value:
+        if item in tensors:
+            found.add(tensors[item])
+        elif "*" in item:
+            found |= {was for now, was in tensors.items() if pattern(now) == item} or {item}
         else:
-            found.add(_by_pattern(each, tensors) or each)
+            found.add(_by_pattern(item, tensors) or item)
     return patterns(found)
 
 

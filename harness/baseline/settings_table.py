@@ -34,12 +34,12 @@ def lines_of(turned: Sequence[Mapping[str, object]]) -> list[Line]:
     times: Counter[str] = Counter()
     words = {str(effect): words for effect, words in EFFECTS.items()}
     lines = []
-    for each in sorted(turned, key=_place):  # a report has them by what they change: another effect, another place
-        where, effect = str(each["where"]), words[str(each["effect"])]
-        key = f"{SETTINGS}.{where.rpartition(':')[0]}.{each['name']}"
+    for setting in sorted(turned, key=_place):  # a report has them by what they change: another effect, another place
+        where, effect = str(setting["where"]), words[str(setting["effect"])]
+        key = f"{SETTINGS}.{where.rpartition(':')[0]}.{setting['name']}"
         times[key] += 1
         number = f"#{times[key]}" if times[key] > 1 else ""
-        lines.append(Line(SETTINGS, f"{each['shown']}: {effect}", {key + number: effect}, where))
+        lines.append(Line(SETTINGS, f"{setting['shown']}: {effect}", {key + number: effect}, where))
     return lines
 
 

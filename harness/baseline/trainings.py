@@ -353,10 +353,10 @@ def _tolerated(key: str, tolerance: Mapping[str, float]) -> float | None:
 
 def _classes(paired: Pairs) -> Iterator[Changed]:
     """Classes that are others and count: of a model of other shapes, or of an optimizer."""
-    for each in paired.counting:
-        section = "model" if each.kind == MODEL else "optimizer"
-        loop = f"{each.loop}." if each.loop else ""
-        yield Changed(f"{loop}{section}.{each.was}.class", each.was, each.now)
+    for part in paired.counting:
+        section = "model" if part.kind == MODEL else "optimizer"
+        loop = f"{part.loop}." if part.loop else ""
+        yield Changed(f"{loop}{section}.{part.was}.class", part.was, part.now)
 
 
 def said(finding: Finding) -> str:

@@ -58,12 +58,12 @@ def _trackio(trackio: ModuleType, finding: Finding) -> None:
 
 def _tensorboard(tensorboard: ModuleType, finding: Finding) -> None:
     """A text in each log that is open. There is no active run to ask for: writers are looked for among all objects."""
-    for each in gc.get_objects():
+    for thing in gc.get_objects():
         # isinstance would ask proxies for what they stand for, and a closed writer would open another file.
-        if issubclass(type(each), tensorboard.SummaryWriter) and each.file_writer is not None:
+        if issubclass(type(thing), tensorboard.SummaryWriter) and thing.file_writer is not None:
             text = textwrap.indent(_text(finding), "    ")  # as code, since TensorBoard shows Markdown
-            each.add_text(f"harness/{finding.check}", text, finding.update)
-            each.flush()
+            thing.add_text(f"harness/{finding.check}", text, finding.update)
+            thing.flush()
 
 
 TRACKERS: dict[str, Callable[[ModuleType, Finding], None]] = {

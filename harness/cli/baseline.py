@@ -73,14 +73,16 @@ def _of_trainings(folder: Path, baselines: Path | None) -> Path:
 def _record_trainings(folder: Path, of_scripts: Sequence[Training], baselines: Path | None) -> None:
     from harness.baseline import trainings
 
-    for each in of_scripts:
-        path = trainings.path_of(_of_trainings(folder, baselines), each.name)
+    for script in of_scripts:
+        path = trainings.path_of(_of_trainings(folder, baselines), script.name)
         if path.exists():
-            trainings.read(path, each.name)  # nobody else's file is overwritten
-        stored, run = trainings.record(each, folder, tell=partial(say, err=True))
-        trainings.write(path, stored, each.name)
+            trainings.read(path, script.name)  # nobody else's file is overwritten
+        stored, run = trainings.record(script, folder, tell=partial(say, err=True))
+        trainings.write(path, stored, script.name)
         slow = "; a smaller setting makes a better test" if run.seconds > trainings.SLOW else ""
-        say(f"{each.name}: {len(stored.facts)} facts of {run.updates} updates in {run.seconds:.0f} s{slow}, in {path}")
+        say(
+            f"{script.name}: {len(stored.facts)} facts of {run.updates} updates in {run.seconds:.0f} s{slow}, in {path}"
+        )
         if varying := [key for key, value in stored.facts.items() if value == trainings.VARIES]:
             say(f"  differ from run to run, and are not compared: {', '.join(varying[:6])}; is the script seeded?")
 
@@ -97,10 +99,10 @@ def _compare_trainings(
     where = _of_trainings(folder, baselines)
     if observed is not None and observed.resolve() == where.resolve():
         raise click.UsageError("--observed is the folder of the baselines: they would be overwritten; give another.")
-    for each in of_scripts:
-        stored = trainings.read(trainings.path_of(where, each.name), each.name)
-        seen = None if observed is None else trainings.path_of(observed, each.name)
-        report.trainings.append(trainings.compare(each, folder, stored, seen))
+    for script in of_scripts:
+        stored = trainings.read(trainings.path_of(where, script.name), script.name)
+        seen = None if observed is None else trainings.path_of(observed, script.name)
+        report.trainings.append(trainings.compare(script, folder, stored, seen))
         out.echo(verdict_lines(report.trainings[-1]))
     report.left_over = [str(path) for path in trainings.left_over(where, settings.trainings(folder)[1])]
     out.echo(f"{path} is of a training that pyproject.toml no longer names: delete it" for path in report.left_over)
@@ -153,12 +155,12 @@ def record(
         to_record, start = sessions.seeds_to_record(recipe, seeds or 1, folder, timeout=timeout, on=on)
 
         def to_train() -> Iterator[Recipe]:
-            for each, recorded in to_record:
-                say(recipe_line(each))
+            for seed, recorded in to_record:
+                say(recipe_line(seed))
                 if recorded:
                     say("  is in the candidate")
                 else:
-                    yield each
+                    yield seed
 
         for found, path in sessions.record_seeds(to_train(), folder, start=start, timeout=timeout, on=on):
             which = "" if on == "here" else f"seed {found.recipe['seed']}: "  # they come as they are done
@@ -246,10 +248,10 @@ def _new_runs(recipe: Recipe, count: int, baselines: Path | None, timeout: float
 
     records = []
     folder, fallback = baseline_folders(baselines)
-    for each in sessions.seeds_to_compare(recipe, count, folder, timeout=timeout, fallback=fallback):
-        output = folder_of(each)
-        out.echo([recipe_line(each)])
-        records.append(sessions.train_seed(each, output, timeout=timeout))
+    for seed in sessions.seeds_to_compare(recipe, count, folder, timeout=timeout, fallback=fallback):
+        output = folder_of(seed)
+        out.echo([recipe_line(seed)])
+        records.append(sessions.train_seed(seed, output, timeout=timeout))
         out.echo([f"  {metrics(records[-1])}, written to {output}"])
     return records
 

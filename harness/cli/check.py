@@ -260,8 +260,8 @@ def _check_all(options: WatchOptions, files: FileOptions, strict: bool, on: On, 
         if on == "here" and not files.in_place:
             directory = stack.enter_context(shared((os.path.realpath(folder),)))
             stack.enter_context(directory.entered())
-        for each in check_scripts(commands, words, on):
-            echo(script_lines(each, quiet=output.quiet, verbose=output.verbose), err=True)
-            report.scripts.append(each)
+        for checked in check_scripts(commands, words, on):
+            echo(script_lines(checked, quiet=output.quiet, verbose=output.verbose), err=True)
+            report.scripts.append(checked)
         output.write(json.dumps(report.as_dict(), indent=2), lambda: log.of_checks(report))
     return report.status

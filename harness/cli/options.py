@@ -303,18 +303,22 @@ def script_arguments(script: str, arguments: tuple[str, ...], *, module: bool = 
     context = click.get_current_context()
     ours = {name for each in context.command.params if isinstance(each, click.Option) for name in each.opts}
     command, text = context.command_path, _text_of(script, module)
-    for each in arguments:
-        option = each.partition("=")[0]
+    for argument in arguments:
+        option = argument.partition("=")[0]
         if option in ours and not _is_known(option, text):
             raise click.UsageError(
-                f"{each} comes after {script}, which does not mention it. If it is for harness, write: {command} "
-                f"{option} … {script}; if it is for the script: {command} {script} -- {each} …"
+                f"{argument} comes after {script}, which does not mention it. If it is for harness, write: {command} "
+                f"{option} … {script}; if it is for the script: {command} {script} -- {argument} …"
             )
-        if Path(each).suffix in SCRIPTS and Path(each).is_file() and TRAINS.search(_text_of(each, module=False)):
+        if (
+            Path(argument).suffix in SCRIPTS
+            and Path(argument).is_file()
+            and TRAINS.search(_text_of(argument, module=False))
+        ):
             raise click.UsageError(
-                f"{each} comes after {script}, which would get it as an argument; {command} runs one script. Call "
-                f"it again for {each}, or list both under scripts in [tool.harness]. If {script} does read {each}, "
-                f"write: {command} {script} -- {shlex.join(arguments)}"
+                f"{argument} comes after {script}, which would get it as an argument; {command} runs one script. "
+                f"Call it again for {argument}, or list both under scripts in [tool.harness]. If {script} does read "
+                f"{argument}, write: {command} {script} -- {shlex.join(arguments)}"
             )
     return arguments
 

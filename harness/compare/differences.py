@@ -384,16 +384,16 @@ def with_causes(given: Sequence[Difference], computed: Sequence[Difference]) -> 
     Another kernel explains what differs within rounding, and no more.
     """
     said = {known.what for known in given}
-    for each in computed:
+    for difference in computed:
         causes = [
             known.what
             for known in given
-            if known.update <= each.update
-            and each.rung in EXPLAINS.get(known.rung, ())
-            and (known.cause != KERNEL or each.cause == KERNEL)
+            if known.update <= difference.update
+            and difference.rung in EXPLAINS.get(known.rung, ())
+            and (known.cause != KERNEL or difference.cause == KERNEL)
         ]
-        if each.what not in said:
-            yield replace(each, explained_by=next(iter(causes), None))
+        if difference.what not in said:
+            yield replace(difference, explained_by=next(iter(causes), None))
 
 
 def _equal(what: str, with_given: Difference | None) -> list[str]:

@@ -232,11 +232,11 @@ class Loaders(Section):
 
     def lines(self) -> Iterator[Line]:
         names = Names()
-        for place, each in enumerate(self._prepared):
-            what = "kept" if each.by == "filter" else "made"
-            said = f"{each.by} {what} {each.made:,} of {count(each.rows, 'row')}"
-            name = names.of(("prepared", place), f"preparing.{each.by}")
-            yield line("data", said, {"rows": each.rows, what: each.made}, each.where, of=name)
+        for place, prepared in enumerate(self._prepared):
+            what = "kept" if prepared.by == "filter" else "made"
+            said = f"{prepared.by} {what} {prepared.made:,} of {count(prepared.rows, 'row')}"
+            name = names.of(("prepared", place), f"preparing.{prepared.by}")
+            yield line("data", said, {"rows": prepared.rows, what: prepared.made}, prepared.where, of=name)
         for key, seen in enumerate(self._merged()):
             yield self._line(seen, names.of(key, seen.role))
         for place, fact in enumerate(self._unread):
@@ -444,9 +444,9 @@ class Rows(Section):
         if call.width is not None:
             widths = call.width, *rows.widths
             rows.widths = [min(widths), max(widths)]
-        for each in call.tokens:
+        for token in call.tokens:
             rows.tokens = rows.tokens or xxhash.xxh3_64()
-            rows.tokens.update(each)
+            rows.tokens.update(token)
         self._keep(rows, rows.trained, call, "trained")
 
     def _evaluates(self, call: _Given) -> None:
@@ -465,9 +465,9 @@ class Rows(Section):
             rows.columns[when] = None
             if before is not None and call.columns is not None and before.shape == call.columns.shape:
                 rows.columns[when] = before + call.columns
-        for each in call.digests:
-            if each in kept or len(kept) < MOST_ROWS:
-                kept[each] = kept.get(each, 0) + 1
+        for digest in call.digests:
+            if digest in kept or len(kept) < MOST_ROWS:
+                kept[digest] = kept.get(digest, 0) + 1
             else:
                 rows.too_many = True
 

@@ -79,11 +79,11 @@ class Description(Report):
             yield f"{self.script} ended early ({self.crashed.splitlines()[-1]}): this is what it did until then"
         for section, lines in groupby((each for each in self.lines if each.text), key=lambda line: line.section):
             name, before = section, None
-            for each in _put_together(lines):
-                place = f" ({self._place(each.where)})" if each.where and each.where != before else ""
-                before = each.where
+            for shown in _put_together(lines):
+                place = f" ({self._place(shown.where)})" if shown.where and shown.where != before else ""
+                before = shown.where
                 yield from textwrap.wrap(
-                    each.text + place,
+                    shown.text + place,
                     WIDTH,
                     initial_indent=f"{name:<{INDENT}}",
                     subsequent_indent=" " * (INDENT + 2),

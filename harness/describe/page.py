@@ -79,9 +79,9 @@ def lines_of(threads: Session) -> Iterator[Line]:
     """What the loops of a session did, in causal order; the loops of several threads one after the other."""
     for number, monitor in enumerate([each for each in threads.monitors if each.models or each.updates_made], start=1):
         found = [each for section in sections_of(monitor) for each in section.lines()]
-        for each in sorted(found, key=lambda line: ORDER.index(line.section)):
-            facts = each.facts if number == 1 else {f"loop{number}.{key}": value for key, value in each.facts.items()}
-            yield Line(each.section, each.text, facts, each.where)
+        for entry in sorted(found, key=lambda line: ORDER.index(line.section)):
+            facts = entry.facts if number == 1 else {f"loop{number}.{key}": value for key, value in entry.facts.items()}
+            yield Line(entry.section, entry.text, facts, entry.where)
 
 
 def sections_of(monitor: Monitor) -> list[Section]:

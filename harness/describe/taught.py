@@ -86,13 +86,13 @@ class Taught(Section):
         self._count(fact.forward.number, fact.where, fact.counted, fact.real)
 
     def on_tokens_taught(self, fact: TokensTaught) -> None:
-        for each in fact.losses:
-            if each.time and each.ahead:
-                value = None if each.call is None else each.call.value
-                if value is not None and value.requires_grad and value.numel() == _places(each):
-                    value.register_hook(self.monitor.guarded(self, partial(self._count_weighed, each)))  # type: ignore[no-untyped-call]
+        for loss in fact.losses:
+            if loss.time and loss.ahead:
+                value = None if loss.call is None else loss.call.value
+                if value is not None and value.requires_grad and value.numel() == _places(loss):
+                    value.register_hook(self.monitor.guarded(self, partial(self._count_weighed, loss)))  # type: ignore[no-untyped-call]
                 else:
-                    self._count_taught(each)
+                    self._count_taught(loss)
 
     def _count_weighed(self, loss: TokenLoss, gradient: torch.Tensor) -> None:
         self._count_taught(loss.weighed(gradient))

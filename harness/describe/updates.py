@@ -161,9 +161,9 @@ class Optimizers(Section):
             among = sum(id(each) in given for each in held_by(event.optimizer))
             seen.clipped_tensors = [min([among, *seen.clipped_tensors]), max([among, *seen.clipped_tensors])]
         if seen.without_gradient and (seen.steps < FIRST or event.sampled):
-            for each in held_by(event.optimizer):
-                if id(each) in seen.without_gradient and each.grad is not None and bool(each.grad.any()):
-                    del seen.without_gradient[id(each)]
+            for parameter in held_by(event.optimizer):
+                if id(parameter) in seen.without_gradient and parameter.grad is not None and bool(parameter.grad.any()):
+                    del seen.without_gradient[id(parameter)]
         if len(seen.norms) < FIRST:
             seen.norms.append(_norm(held_by(event.optimizer)))
             seen.unclipped_norms.append(

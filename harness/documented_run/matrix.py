@@ -262,10 +262,10 @@ def column_names(libraries: Sequence[dict[str, Any]]) -> list[str]:
     ['4.40.2, accelerate 0.29.3', '4.40.2, accelerate 0.25.0']
     """
     names = []
-    for each in libraries:
-        alike = [other for other in libraries if other["transformers"] == each["transformers"]]
+    for library in libraries:
+        alike = [other for other in libraries if other["transformers"] == library["transformers"]]
         apart = [name for name in BESIDES if len({other.get(name) for other in alike}) > 1]
-        names.append(", ".join([str(each["transformers"]), *(f"{name} {each.get(name)}" for name in apart)]))
+        names.append(", ".join([str(library["transformers"]), *(f"{name} {library.get(name)}" for name in apart)]))
     return names
 
 
@@ -288,10 +288,14 @@ def _rows(record: RunRecord | DocumentsRecord, column: str, sentences: Mapping[s
         summary = sentences.get(check.claim, check.claim)
         cell = _of_check(check, record)
         yield Row(kind="check", subject=check.check, loop=_loop(record), summary=summary, cells={column: cell})
-    for each in record.differences:
-        cell = _against(each.there == each.by_hand, each.there)
+    for difference in record.differences:
+        cell = _against(difference.there == difference.by_hand, difference.there)
         yield Row(
-            kind="difference", subject=each.what, summary=each.what, documented=each.by_hand, cells={column: cell}
+            kind="difference",
+            subject=difference.what,
+            summary=difference.what,
+            documented=difference.by_hand,
+            cells={column: cell},
         )
 
 

@@ -139,9 +139,9 @@ def windows(source: Source, within: cst.CSTNode) -> Iterator[Window]:
 
 def _modulus(source: Source, test: cst.BaseExpression) -> str | None:
     """n of a remainder by n."""
-    for each in source.all(test, cst.BinaryOperation):
-        if isinstance(each.operator, cst.Modulo):
-            return source.code(each.right)
+    for operation in source.all(test, cst.BinaryOperation):
+        if isinstance(operation.operator, cst.Modulo):
+            return source.code(operation.right)
     return None
 
 

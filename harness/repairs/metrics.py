@@ -15,9 +15,9 @@ from harness.repairs.source import LOOPS, Source, argument, targets
 def broadcast(fault: RepairTarget) -> Iterator[cst.Module]:
     """Take the last dimension, of size 1, from the predictions, or from the labels."""
     source = fault.source
-    for each in source.all(fault.statement, cst.Comparison):
-        if isinstance(each.comparisons[0].operator, cst.Equal | cst.NotEqual):
-            yield from squeezed(source, [each.left, each.comparisons[0].comparator])
+    for comparison in source.all(fault.statement, cst.Comparison):
+        if isinstance(comparison.comparisons[0].operator, cst.Equal | cst.NotEqual):
+            yield from squeezed(source, [comparison.left, comparison.comparisons[0].comparator])
     for call in source.calls(fault.statement, "eq", "ne"):
         if isinstance(call.func, cst.Attribute) and call.args:
             yield from squeezed(source, [call.func.value, call.args[-1].value])
@@ -71,7 +71,7 @@ def _is_empty(source: Source, assign: cst.CSTNode) -> bool:
 
 def _first_use(source: Source, loop: cst.CSTNode, names: list[str]) -> cst.CSTNode:
     """The first statement of a loop's block that reads or writes one of the names."""
-    for each in source.body(loop):
-        if any(name.value in names for name in source.all(each, cst.Name)):
-            return each
+    for statement in source.body(loop):
+        if any(name.value in names for name in source.all(statement, cst.Name)):
+            return statement
     return source.body(loop)[0]

@@ -56,9 +56,13 @@ def reset(fault: RepairTarget) -> Iterator[cst.Module]:
         if not trains(source, loop) or source.enclosing(loop, LOOPS):
             continue
         for body in [loop, *source.all(loop.body, cst.For)]:
-            for each in source.body(body):
-                if not trains(source, each) and not isinstance(each, cst.For) and _sets_weights(fault, each):
-                    yield source.moved(each, before=loop)
+            for statement in source.body(body):
+                if (
+                    not trains(source, statement)
+                    and not isinstance(statement, cst.For)
+                    and _sets_weights(fault, statement)
+                ):
+                    yield source.moved(statement, before=loop)
 
 
 def _sets_weights(fault: RepairTarget, statement: cst.CSTNode) -> bool:

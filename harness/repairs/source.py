@@ -68,10 +68,10 @@ class Source:
     def enclosing(self, node: cst.CSTNode, kind: type[Node] | tuple[type[Node], ...]) -> list[Node]:
         """What it is in of that kind, in the same function, the innermost first."""
         found: list[Node] = []
-        for each in self.above(node):
-            if isinstance(each, kind):
-                found.append(each)
-            if isinstance(each, SCOPES):
+        for above in self.above(node):
+            if isinstance(above, kind):
+                found.append(above)
+            if isinstance(above, SCOPES):
                 break
         return found
 
@@ -291,9 +291,9 @@ def dotted(node: cst.CSTNode | None) -> str:
 
 def argument(call: cst.Call, name: str, place: int | None = None) -> cst.Arg | None:
     """An argument by its name, or by its place among those without."""
-    for each in call.args:
-        if each.keyword is not None and each.keyword.value == name:
-            return each
+    for passed in call.args:
+        if passed.keyword is not None and passed.keyword.value == name:
+            return passed
     positional = [each for each in call.args if each.keyword is None and not each.star]
     return positional[place] if place is not None and place < len(positional) else None
 

@@ -34,8 +34,8 @@ def state_kept_without_copy(fault: RepairTarget) -> Iterator[cst.Module]:
 
 def _copied(source: Source, state: str) -> str:
     """Copy of a state by the module copy where the script imports it; else tensor by tensor."""
-    for each in source.all(source.module, cst.Import):
-        if any(alias.evaluated_name == "copy" and alias.asname is None for alias in each.names):
+    for statement in source.all(source.module, cst.Import):
+        if any(alias.evaluated_name == "copy" and alias.asname is None for alias in statement.names):
             return f"copy.deepcopy({state})"
     for imported in source.all(source.module, cst.ImportFrom):
         names = () if isinstance(imported.names, cst.ImportStar) else imported.names

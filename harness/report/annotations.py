@@ -18,10 +18,10 @@ def running_in_github_actions() -> bool:
 
 def of_log(log: Log) -> Iterator[str]:
     """One workflow command for each thing that was found, at its place."""
-    for each in log.results:
-        line = {"line": str(each.line)} if each.line else {}
-        where = {"file": from_repository(each.file)} | line if each.file else {}
-        yield annotation(each.severity, f"{each.rule.id}: {each.subject}", each.details, **where)
+    for result in log.results:
+        line = {"line": str(result.line)} if result.line else {}
+        where = {"file": from_repository(result.file)} | line if result.file else {}
+        yield annotation(result.severity, f"{result.rule.id}: {result.subject}", result.details, **where)
 
 
 def from_repository(file: str) -> str:

@@ -17,14 +17,15 @@ def outcome_lines(report: CompareReport) -> Iterator[str]:
     yield f"B  {report.b}"
     if not report.differ:
         yield f"the same, bit for bit, in {report.updates} updates"
-    for number, each in enumerate(report.differences):
-        if each.explained_by is not None:
-            yield f"also, update {each.update}: {each.cause}, {each.what}; may follow from {each.explained_by}"
+    for number, difference in enumerate(report.differences):
+        if difference.explained_by is not None:
+            may = f"may follow from {difference.explained_by}"
+            yield f"also, update {difference.update}: {difference.cause}, {difference.what}; {may}"
             continue
-        yield f"{'first' if number == 0 else 'also'}, update {each.update}: {each.cause}"
-        yield f"    {_sentence(each)}"
-        if each.tensors:
-            yield f"    in {few(each.tensors, NAMED)}"
+        yield f"{'first' if number == 0 else 'also'}, update {difference.update}: {difference.cause}"
+        yield f"    {_sentence(difference)}"
+        if difference.tensors:
+            yield f"    in {few(difference.tensors, NAMED)}"
     for line in report.equal:
         yield f"equal: {line}"
     if report.beside:

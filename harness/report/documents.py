@@ -107,9 +107,9 @@ def fix_lines(written: int, documents: int, left: Sequence[str]) -> Iterator[str
 def index_lines(indexed: Sequence[Indexed], looked: Sequence[LookedUp]) -> Iterator[str]:
     """What stands for each passage, a line for each, and the citations that no document has."""
     rows = [("DOCUMENT", "LINE", "KIND", "SAYS", "CLAIMS")]
-    for each in indexed:
-        passage = each.passage
-        stands = ", ".join(each.claims) or ("MISSING" if each.reason is None else f"no claim: {each.reason}")
+    for entry in indexed:
+        passage = entry.passage
+        stands = ", ".join(entry.claims) or ("MISSING" if entry.reason is None else f"no claim: {entry.reason}")
         rows.append((passage.document, f"{passage.line}", passage.kind, shortened(passage.text, 60), stands))
     yield from table(rows)
     not_found = [each for each in looked if each.line is None]

@@ -14,16 +14,16 @@ def same_training_lines(report: SameTrainingReport) -> Iterator[str]:
     """A line for each way that is the same; of the others what is apart, settings before what follows from them."""
     named = report.command.split()[0] == report.name  # by its script
     yield report.command if named else f"{report.name}: {report.command}"
-    for each in report.ways:
-        if each.apart:
-            yield f"  {each.way}: NOT the same training"
-            yield from (f"    {_sentence(apart)}" for apart in each.apart[:MOST_APART])
-            yield from [f"    and {len(each.apart) - MOST_APART} more"] * (len(each.apart) > MOST_APART)
-            yield from [f"    {each.hint}"] * (each.hint is not None)
+    for way in report.ways:
+        if way.apart:
+            yield f"  {way.way}: NOT the same training"
+            yield from (f"    {_sentence(apart)}" for apart in way.apart[:MOST_APART])
+            yield from [f"    and {len(way.apart) - MOST_APART} more"] * (len(way.apart) > MOST_APART)
+            yield from [f"    {way.hint}"] * (way.hint is not None)
         else:
-            apart = ", ".join(f"{key} at most {largest:.1e} apart" for key, largest in each.largest.items())
-            yield f"  {each.way}: the same" + (f" in {each.updates} updates; {apart}" if apart else " settings")
-        yield from (f"    not judged: {reason}" for reason in each.not_judged)
+            apart = ", ".join(f"{key} at most {largest:.1e} apart" for key, largest in way.largest.items())
+            yield f"  {way.way}: the same" + (f" in {way.updates} updates; {apart}" if apart else " settings")
+        yield from (f"    not judged: {reason}" for reason in way.not_judged)
 
 
 def _sentence(apart: Apart) -> str:

@@ -66,19 +66,19 @@ def _invocation(told: Sequence[Notification]) -> dict[str, Any]:
 
 def _results(results: Iterable[LogEntry], rules: Sequence[str]) -> Iterator[dict[str, Any]]:
     seen: Counter[str] = Counter()
-    for each in results:
-        artifact = _artifact(each.file) if each.file else {}
-        hashed = _hash(each.rule.id, artifact.get("uri", ""), each.same)
+    for result in results:
+        artifact = _artifact(result.file) if result.file else {}
+        hashed = _hash(result.rule.id, artifact.get("uri", ""), result.same)
         seen[hashed] += 1
         told: dict[str, Any] = {
-            "ruleId": each.rule.id,
-            "ruleIndex": rules.index(each.rule.id),
-            "level": each.severity,
-            "message": _text("\n".join(filter(None, (each.subject, each.details)))),
+            "ruleId": result.rule.id,
+            "ruleIndex": rules.index(result.rule.id),
+            "level": result.severity,
+            "message": _text("\n".join(filter(None, (result.subject, result.details)))),
             "partialFingerprints": {FINGERPRINT: f"{hashed}:{seen[hashed]}"},
         }
         if artifact:
-            region = {"region": {"startLine": each.line}} if each.line else {}
+            region = {"region": {"startLine": result.line}} if result.line else {}
             told["locations"] = [{"physicalLocation": {"artifactLocation": artifact} | region}]
         yield told
 

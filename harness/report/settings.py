@@ -16,10 +16,10 @@ def outcome_lines(report: SettingsReport) -> Iterator[str]:
     for effect, settings in groupby(report.settings, key=lambda each: each.effect):
         several = list(settings)
         yield f"  {EFFECTS[effect]}: {count(len(several), 'setting')}"
-        for each in several:
-            at = f"update {each.update}: " if each.update is not None else ""
-            part = f"{each.part}, {each.what}" if each.part and each.what else each.part or each.what
-            yield f"    {each.shown:<{width}}  {f'{at}{part}':<40}  {each.where}".rstrip()
+        for apart in several:
+            at = f"update {apart.update}: " if apart.update is not None else ""
+            part = f"{apart.part}, {apart.what}" if apart.part and apart.what else apart.part or apart.what
+            yield f"    {apart.shown:<{width}}  {f'{at}{part}':<40}  {apart.where}".rstrip()
     yield from lines_apart(report.findings)
     if report.findings:
         yield ""

@@ -104,9 +104,9 @@ def fact_lines(changed: Sequence[Changed], rows: Mapping[str, str]) -> Iterator[
     for of in dict.fromkeys(of_what(each.key) for each in changed if is_digest(each.key)):
         if of in rows:
             yield f"{of}: {rows[of]}"
-    for each in changed:
-        if not is_digest(each.key):
-            yield f"{each.key}: {_values(each.was, each.now)}"
+    for change in changed:
+        if not is_digest(change.key):
+            yield f"{change.key}: {_values(change.was, change.now)}"
 
 
 def number_lines(verdict: TrainingVerdict) -> Iterator[str]:

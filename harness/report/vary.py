@@ -11,9 +11,9 @@ from harness.vary.run import VaryReport
 def outcome_lines(report: VaryReport) -> Iterator[str]:
     """What each relation came to, what was found, and how often the script was started."""
     width = max((len(each.relation) for each in report.relations), default=0)
-    for each in report.relations:
-        why = f": {each.why}" if each.why else ""
-        yield f"  {each.relation:<{width}}  {each.result}{why}"
+    for relation in report.relations:
+        why = f": {relation.why}" if relation.why else ""
+        yield f"  {relation.relation:<{width}}  {relation.result}{why}"
     yield from lines_apart(report.findings)
     if report.findings:
         yield ""

@@ -169,12 +169,12 @@ class EventStarts:
         assert kill.moment is not None
         folder = self._kept.root / "again"
         journals = Start.read(folder, self._command.processes, until=kill.moment.until).journals
-        for each in journals:
-            each.killed, each.end = True, None
-            each.updates = [update for update in each.updates if update.at <= kill.at]
-            each.saves = [saved for saved in each.saves if saved.at <= kill.at]
+        for journal in journals:
+            journal.killed, journal.end = True, None
+            journal.updates = [update for update in journal.updates if update.at <= kill.at]
+            journal.saves = [saved for saved in journal.saves if saved.at <= kill.at]
             if kill.moment.operation is not None:
-                each.saves = [replace(saved, done=saved.done and saved.at != kill.at) for saved in each.saves]
+                journal.saves = [replace(saved, done=saved.done and saved.at != kill.at) for saved in journal.saves]
         return journals
 
     def after(
@@ -272,6 +272,6 @@ def _name(command: Command, resume_arguments: Sequence[str]) -> str:
 def _remove_old(folder: Path) -> None:
     """Remove what interrupted commands have kept for long."""
     with suppress(OSError):
-        for each in folder.iterdir():
-            if time.time() - each.stat().st_mtime > KEPT_DAYS * 24 * 3600:
-                shutil.rmtree(each, ignore_errors=True)
+        for kept in folder.iterdir():
+            if time.time() - kept.stat().st_mtime > KEPT_DAYS * 24 * 3600:
+                shutil.rmtree(kept, ignore_errors=True)

@@ -113,9 +113,9 @@ def _another_order(own: Sequence[Row], place: int, rows: Sequence[Row]) -> str:
 
 def _place(attempt: Attempt, parting: Parting) -> tuple[int, int]:
     """The epoch of the uninterrupted run that the update is in, and how many of its rows come before, from 0."""
-    for number, each in enumerate(epochs(attempt.whole)):
+    for number, epoch in enumerate(epochs(attempt.whole)):
         before = 0
-        for update, rows in each:
+        for update, rows in epoch:
             if update == parting.update:
                 return number, before
             before += len(rows)
@@ -128,8 +128,8 @@ def _rows(batches: Sequence[tuple[int, Sequence[Row]]]) -> list[Row]:
 
 def _resumed_rows(attempt: Attempt, parting: Parting) -> list[Row]:
     """What the script goes on with from there, up to the end of its pass."""
-    for each in epochs(attempt.resumed):
-        rest = [(update, rows) for update, rows in each if update >= parting.resumed.at]
+    for epoch in epochs(attempt.resumed):
+        rest = [(update, rows) for update, rows in epoch if update >= parting.resumed.at]
         if rest:
             return _rows(rest)
     raise AssertionError("every update with a batch is in an epoch")

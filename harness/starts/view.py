@@ -489,9 +489,9 @@ def _remove(folder: str) -> None:
 
 def _made_writable(function: Any, path: str, about: Any) -> None:
     """A folder without rights, as the kernel makes them for its own use, or as the script did."""
-    for each in (os.path.dirname(path), path):
+    for there in (os.path.dirname(path), path):
         with suppress(OSError):
-            os.chmod(each, stat.S_IRWXU)
+            os.chmod(there, stat.S_IRWXU)
     with suppress(OSError):
         os.unlink(path) if not os.path.isdir(path) or os.path.islink(path) else os.rmdir(path)
 

@@ -196,10 +196,10 @@ class Accountant(OutcomeListener):
         self._has_trainer = True
 
     def on_reported(self, event: Reported) -> None:
-        for each in numbers_in(event.text):
-            if kind_of(each.name) is not None and not NO_RESULT.search(each.name):
+        for number in numbers_in(event.text):
+            if kind_of(number.name) is not None and not NO_RESULT.search(number.name):
                 at = event.at.updates_made
-                self._said.append(Said(each.name, each.value, each.half, each.percent, event.where, at))
+                self._said.append(Said(number.name, number.value, number.half, number.percent, event.where, at))
 
     # What is evaluated
 

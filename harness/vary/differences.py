@@ -61,9 +61,9 @@ def parting(one: Run, other: Run, parts: Sequence[Part] = ()) -> Parting | None:
     """The first update in which two trainings are not the same, bit for bit; of ``parts`` alone, where some are
     named."""
     for first, second in zip(one.journal.updates, other.journal.updates, strict=False):
-        for each in _partings(first, second):
-            if not parts or each.part in parts:
-                return each
+        for found in _partings(first, second):
+            if not parts or found.part in parts:
+                return found
     made = len(one.journal.updates), len(other.journal.updates)
     if made[0] != made[1] and (not parts or "number of updates" in parts):
         last = one.journal.updates[min(made) - 1].where if min(made) else None
@@ -147,11 +147,11 @@ def numbers_apart(numbers: Numbers, other: Run, rows: int) -> Another | None:
     ``rows`` are those of the evaluation that they may be of.
     """
     theirs = series(other)
-    for key, each in numbers.items():
-        pairs = list(zip(each.said, theirs[key].said, strict=False)) if key in theirs else []
+    for key, number in numbers.items():
+        pairs = list(zip(number.said, theirs[key].said, strict=False)) if key in theirs else []
         apart = [(one, two) for one, two in pairs if abs(one.value - two.value) > _margin(one, rows)]
         if apart:
-            return Another(each.name, *apart[0])
+            return Another(number.name, *apart[0])
     return None
 
 

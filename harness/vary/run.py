@@ -245,11 +245,11 @@ class _Starts:
 
         pool = ThreadPoolExecutor(self._at_once)
         try:
-            for made, (each, other) in enumerate(zip(ways, pool.map(run, ways), strict=True), start=1):
+            for made, (outcome, other) in enumerate(zip(ways, pool.map(run, ways), strict=True), start=1):
                 seconds_left = -(-(len(ways) - made) // self._at_once) * self._seconds
                 about = f"; about {seconds_left:.0f} s left" * (made < len(ways))
-                tell(f"{relations[each[1][0]].tries}: {other.seconds:.0f} s{about}")
-                yield each, other
+                tell(f"{relations[outcome[1][0]].tries}: {other.seconds:.0f} s{about}")
+                yield outcome, other
         finally:
             pool.shutdown(wait=False, cancel_futures=True)  # starts that go on are ended with the scratch folder
             kept.remove()

@@ -115,8 +115,8 @@ def leaves_after_one(where: str | None) -> bool:
 
 
 def _always_come_to(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    for each in body:
-        if isinstance(each, ast.With):
-            yield from _always_come_to(each.body)
+    for statement in body:
+        if isinstance(statement, ast.With):
+            yield from _always_come_to(statement.body)
         else:
-            yield each
+            yield statement

@@ -250,9 +250,9 @@ class Bus:
         """How something has failed without which a listener, which has looked at nothing, may have had nothing to look
         at; None where nothing has."""
         needed, told = [listener], set[type[Event]]()
-        for each in needed:
-            needed += [other for other in self._needs.get(each, ()) if other not in needed]
-            told.update(kind for kind, _ in each.subscriptions())
+        for dependency in needed:
+            needed += [other for other in self._needs.get(dependency, ()) if other not in needed]
+            told.update(kind for kind, _ in dependency.subscriptions())
         return next((why for kind, why in self._less.items() if kind in told), None)
 
     def _leave_out(self, failed: Collection[Listener], why: str) -> None:
@@ -264,8 +264,8 @@ class Bus:
         self._left_out |= gone
         for kind, listeners in self._told.items():
             self._told[kind] = [each for each in listeners if each[0] not in gone]
-        for each in self._needs:
-            if each in gone and (name := getattr(each, "id", None)):
+        for recogniser in self._needs:
+            if recogniser in gone and (name := getattr(recogniser, "id", None)):
                 self.crashed.setdefault(name, why)
 
 

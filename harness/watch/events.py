@@ -860,9 +860,9 @@ def resting_on(kinds: Collection[type[Event]], *, in_part: bool = False) -> set[
 
 
 def _all_kinds(kind: type[Event]) -> Iterator[type[Event]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from _all_kinds(each)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _all_kinds(subclass)
 
 
 def _held_in(kind: type[Event], in_part: bool) -> set[type[Event]]:

@@ -67,14 +67,14 @@ def of_all_ranks(session: Session) -> Outcomes:
             f"not compared with each other; start all of them on one machine, for example with --processes {ranks} "
             "on its CPUs"
         )
-    for other, each in others.items():
+    for other, answer in others.items():
         known = {finding.check for finding in whole.findings}
-        for found in (Finding(**finding) for finding in each["findings"]):
+        for found in (Finding(**finding) for finding in answer["findings"]):
             if found.check not in known:
                 whole.findings.append(replace(found, observed=f"{found.observed} (rank {other})"))
-        whole.notes += [f"{note} (rank {other})" for note in each["notes"] if note not in whole.notes]
-        whole.crashed = {check: f"{how} (rank {other})" for check, how in each["crashed"].items()} | whole.crashed
-        whole.looked |= set(each["looked"])
+        whole.notes += [f"{note} (rank {other})" for note in answer["notes"] if note not in whole.notes]
+        whole.crashed = {check: f"{how} (rank {other})" for check, how in answer["crashed"].items()} | whole.crashed
+        whole.looked |= set(answer["looked"])
     return whole
 
 

@@ -93,9 +93,9 @@ def _together(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     whole = torch.cat([each.view(torch.uint8) for each in flat]).cpu()
     copies: dict[int, torch.Tensor] = {}
     begins = 0
-    for at, each in zip(order, flat, strict=True):
-        ends = begins + each.numel() * each.element_size()
-        copies[at] = whole[begins:ends].view(each.dtype).reshape(tensors[at].shape)
+    for at, tensor in zip(order, flat, strict=True):
+        ends = begins + tensor.numel() * tensor.element_size()
+        copies[at] = whole[begins:ends].view(tensor.dtype).reshape(tensors[at].shape)
         begins = ends
     return [copies[at] for at in range(len(tensors))]
 

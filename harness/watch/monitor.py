@@ -326,10 +326,10 @@ class Monitor:
         return begun
 
     def _end_passes(self, passes: Iterable[Pass]) -> None:
-        for each in list(passes):
-            self.end_pass(each)
-            if each in self.passes:
-                self.passes.remove(each)  # it gave no batch
+        for loop in list(passes):
+            self.end_pass(loop)
+            if loop in self.passes:
+                self.passes.remove(loop)  # it gave no batch
 
     def end_pass(self, ended: Pass) -> None:
         if ended.over or ended.batches == 0:
@@ -584,11 +584,11 @@ class Monitor:
     def summaries(self) -> dict[str, Any]:
         """What the recognisers sum up of this rank, by their names."""
         found = {}
-        for each in self.bus.recognisers():
+        for recogniser in self.bus.recognisers():
             try:
-                found[type(each).__name__] = each.summary()
+                found[type(recogniser).__name__] = recogniser.summary()
             except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
-                self.bus.leave_out(each, error)
+                self.bus.leave_out(recogniser, error)
         return found
 
     def compare_ranks(self, summaries: Sequence[Mapping[str, Any]]) -> None:
@@ -597,13 +597,13 @@ class Monitor:
         ``summaries`` has one mapping for each rank, this one's first, from a recogniser's name to its summary.
         """
         self.over = False
-        for each in self.bus.recognisers():
-            mine = [summary.get(type(each).__name__) for summary in summaries]
+        for recogniser in self.bus.recognisers():
+            mine = [summary.get(type(recogniser).__name__) for summary in summaries]
             if None not in mine:
                 try:
-                    each.compare(mine)
+                    recogniser.compare(mine)
                 except Exception as error:  # noqa: BLE001 - one crash policy: it is left out, and named
-                    self.bus.leave_out(each, error)
+                    self.bus.leave_out(recogniser, error)
         self.over = True
 
     def cut_short(self) -> None:
@@ -623,9 +623,9 @@ class Monitor:
         for optimizer in [each() for each in self.optimizers.keyrefs()]:
             if optimizer is not None and self.optimizers[optimizer].thread == thread:
                 self.hand_over_optimizer(optimizer, other)
-        for each in [each for each in self.passes if each.thread == thread]:
-            self.passes.remove(each)
-            other.passes.append(each)
+        for loop in [each for each in self.passes if each.thread == thread]:
+            self.passes.remove(loop)
+            other.passes.append(loop)
         if self.batch is not None and self.batch.of in other.passes:
             other.batch, self.batch = self.batch, None
 

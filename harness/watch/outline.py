@@ -168,9 +168,9 @@ class Outline(Recogniser):
     def _put_together(self, asked: list[_CalledModel]) -> list[_CalledModel]:
         """Parts of one model that a method of it calls one by one, as that model."""
         parts: dict[int, list[_CalledModel]] = {}
-        for each in asked:
-            if each.whole in self._models:
-                parts.setdefault(each.whole, []).append(each)
+        for model in asked:
+            if model.whole in self._models:
+                parts.setdefault(model.whole, []).append(model)
         for number, several in parts.items():
             if len(several) > 1 and self._models[number] not in asked:
                 largest = max(several, key=lambda each: each.asked)

@@ -101,8 +101,8 @@ def baseline_of(folder: Path, record: RunRecord, *, fallback: Path | None = None
         baseline = Baseline.read(path)
         return baseline.run(record.recipe["seed"]) is not None, len(baseline.runs)
 
-    for each in (folder, fallback):
-        there = [] if each is None else [path for name in names if (path := baseline_path(each, name)).exists()]
+    for place in (folder, fallback):
+        there = [] if place is None else [path for name in names if (path := baseline_path(place, name)).exists()]
         if there:
             return there[0] if len(there) == 1 else max(there, key=tells)
     return baseline_path(folder, list(names)[-1])

@@ -98,10 +98,12 @@ def _of_trainer(one: RunRecord, other: RunRecord) -> Iterator[Difference]:
     with_trainer = [each.recipe.get("loop") == "trainer" for each in (one, other)]
     if with_trainer[0] == with_trainer[1]:
         return
-    for each in one.differences or other.differences:
-        if each.there != each.by_hand and each.what != DOCUMENTED_ADAMW:
-            values = (each.there, each.by_hand) if with_trainer[0] else (each.by_hand, each.there)
-            yield Difference(ORDER if each.what == "data order" else HYPER, "options", 1, each.what, values)
+    for difference in one.differences or other.differences:
+        if difference.there != difference.by_hand and difference.what != DOCUMENTED_ADAMW:
+            values = (
+                (difference.there, difference.by_hand) if with_trainer[0] else (difference.by_hand, difference.there)
+            )
+            yield Difference(ORDER if difference.what == "data order" else HYPER, "options", 1, difference.what, values)
 
 
 def _schedule(one: Sequence[float], other: Sequence[float]) -> Iterator[Difference]:

@@ -191,11 +191,11 @@ def _code_and_output(raw: _Raw, follows: bool) -> Iterable[tuple[str, str]]:
 
 
 def _cells(text: str) -> Iterator[_Raw]:
-    for each in notebooks.cells_of(text):
-        lines = each.source.splitlines()
+    for cell in notebooks.cells_of(text):
+        lines = cell.source.splitlines()
         if any(line.strip() for line in lines):
-            shown = each.printed or ("" if each.raises else None)
-            yield _Raw(each.line, lines, cell=each.number, shown=shown, raises=each.raises)
+            shown = cell.printed or ("" if cell.raises else None)
+            yield _Raw(cell.line, lines, cell=cell.number, shown=shown, raises=cell.raises)
 
 
 def _labelled(raws: Iterable[_Raw]) -> Iterator[_Raw]:

@@ -111,21 +111,21 @@ def _claims_of(
         for each in all_passages
     ]
     alike: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for each, found in zip(all_passages, standing, strict=True):
-        if each.kind in ("code", "output"):
-            alike[each.kind, each.key] |= found
+    for passage, found in zip(all_passages, standing, strict=True):
+        if passage.kind in ("code", "output"):
+            alike[passage.kind, passage.key] |= found
     return [found | alike.get((each.kind, each.key), {}) for each, found in zip(all_passages, standing, strict=True)]
 
 
 def why_none(before: Sequence[Passage], passage: Passage, reasons: Sequence[WithoutClaim]) -> str | None:
     """The reason for which no claim is for a passage; None where there is none."""
-    for each in reasons:
+    for reason in reasons:
         if (
-            each.kind in (None, passage.kind)
-            and passage.document in each.documents
-            and any(says(passage, words) for words in each.words)
+            reason.kind in (None, passage.kind)
+            and passage.document in reason.documents
+            and any(says(passage, words) for words in reason.words)
         ):
-            return each.why
+            return reason.why
     if passage.document in TRANSLATED and passage.kind == "sentence" and HAN.search(passage.text):
         above = next((each for each in reversed(before) if each.line < passage.line), None)
         if above is not None and above.kind == "sentence" and not HAN.search(above.text):

@@ -83,9 +83,9 @@ class _Watchdog:
             self.process.send_signal(signal.SIGINT)
 
     def __enter__(self) -> None:
-        for each in self.timers:
-            each.daemon = True
-            each.start()
+        for timer in self.timers:
+            timer.daemon = True
+            timer.start()
 
     def __exit__(self, *_: object) -> None:
         for each in self.timers:

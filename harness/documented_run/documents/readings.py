@@ -119,6 +119,6 @@ class _Names(NamedTuple):
 
 
 def _below(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
-    for each in table.get_children():
-        yield each
-        yield from _below(each)
+    for child in table.get_children():
+        yield child
+        yield from _below(child)

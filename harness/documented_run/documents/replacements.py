@@ -78,9 +78,9 @@ REPLACEMENTS = (
 def replaced(code: str, wanted: Iterable[Replacement] = REPLACEMENTS) -> tuple[str, list[Replacement]]:
     """The code with all replacements that apply to it, and which they were."""
     made = []
-    for each in wanted:
-        new = re.sub(each.pattern, each.by, code)
+    for replacement in wanted:
+        new = re.sub(replacement.pattern, replacement.by, code)
         if new != code:
             code = new
-            made.append(each)
+            made.append(replacement)
     return code, made

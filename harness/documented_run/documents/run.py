@@ -255,12 +255,12 @@ class _Reading:
     def _judged(self, at: int) -> _Result:
         block, place = self.steps[at].block, _place(self.steps[at].block)
         done = self._run(block, block.code)
-        for each in self.steps[at + 1 :]:
+        for step in self.steps[at + 1 :]:
             # The documents rely on a section before, which some give as a summary further down.
             if done["error"] is None or done["error"]["name"] is None or done["error"]["name"] in self.lost:
                 break
-            if each.block.why_not is None and done["error"]["name"] in each.block.assigns:
-                self._run(each.block, each.block.code)
+            if step.block.why_not is None and done["error"]["name"] in step.block.assigns:
+                self._run(step.block, step.block.code)
                 done = self._run(block, block.code)
         seconds, error, helped, code = done["seconds"], done["error"], list[Replacement](), block.code
         if done["skipped"] is not None:
@@ -303,15 +303,15 @@ class _Reading:
         """The block with the documented replacements that help, one after the other; which they were; its code."""
         helped, code = list[Replacement](), block.code
         while done["error"] is not None and done["error"]["type"] not in ENDED:
-            for each in REPLACEMENTS:
-                new, made = replaced(code, [each])
+            for replacement in REPLACEMENTS:
+                new, made = replaced(code, [replacement])
                 if not made:
                     continue
                 again = self._run(block, new)
                 again["error"] = again["error"] or _refused(new)
                 if again["error"] != done["error"]:
                     code, done = new, again
-                    helped.append(each)
+                    helped.append(replacement)
                     break
             else:
                 break

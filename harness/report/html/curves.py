@@ -223,7 +223,7 @@ def _area(band: CurveBand, updates: int, low: float, high: float) -> CurveLine:
 
 
 def _not_finite(series: Sequence[Series]) -> Iterator[str]:
-    for each in series:
-        broken = [update for update, value in enumerate(each.values, start=1) if not math.isfinite(value)]
+    for curve in series:
+        broken = [update for update, value in enumerate(curve.values, start=1) if not math.isfinite(value)]
         if broken:
-            yield f"{each.label}: not a finite number at {len(broken)} updates, first at update {broken[0]}"
+            yield f"{curve.label}: not a finite number at {len(broken)} updates, first at update {broken[0]}"

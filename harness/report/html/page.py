@@ -137,9 +137,9 @@ def _parts(inputs: Sequence[Input], baselines: Path, fallback: Path | None) -> I
         yield from (_of_run(view, label) for view, label in zip(views, together.labels, strict=True))
     else:
         yield from map(_of_run, views)
-    for each in inputs:
-        if not isinstance(each.content, RunRecord):
-            yield _PARTS[each.content.kind](each)
+    for shown in inputs:
+        if not isinstance(shown.content, RunRecord):
+            yield _PARTS[shown.content.kind](shown)
 
 
 def _of_run(view: RunView, label: str | None = None) -> PagePart:

@@ -264,16 +264,20 @@ class _Module:
             elif isinstance(node, ast.Global | ast.Nonlocal):
                 self._assigned.update(node.names)
             for target in targets:
-                for each in ast.walk(target):
-                    if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and id(each) not in self._fields:
-                        self._assigned[each.id] += 1
-                    elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
-                        self._assigned[self._name_of(each)] += 1
-                        its_own = isinstance(each.value, ast.Name) and each.value.id == "self"
+                for inner in ast.walk(target):
+                    if (
+                        isinstance(inner, ast.Name)
+                        and isinstance(inner.ctx, ast.Store)
+                        and id(inner) not in self._fields
+                    ):
+                        self._assigned[inner.id] += 1
+                    elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+                        self._assigned[self._name_of(inner)] += 1
+                        its_own = isinstance(inner.value, ast.Name) and inner.value.id == "self"
                         value = getattr(node, "value", None)  # args.sizes = args.sizes.split(",") is the same one
                         parts = ast.walk(value) if isinstance(value, ast.AST) else ()
-                        if not its_own and not any(getattr(part, "attr", None) == each.attr for part in parts):
-                            self.attributes.append((each.attr, f"{self.file}:{each.lineno}"))
+                        if not its_own and not any(getattr(part, "attr", None) == inner.attr for part in parts):
+                            self.attributes.append((inner.attr, f"{self.file}:{inner.lineno}"))
 
     def _name_of(self, attribute: ast.Attribute) -> str:
         """What an assignment gives another value: an attribute, of the instances of one class where it is its own."""
@@ -309,11 +313,11 @@ class _Module:
 
     def _inside(self, node: ast.AST) -> Iterator[Setting]:
         """The settings within an expression."""
-        for each in ast.walk(node):
-            if isinstance(each, ast.Call):
-                yield from self._call(each)
-            elif isinstance(each, ast.Dict):
-                for key, value in zip(each.keys, each.values, strict=True):
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Call):
+                yield from self._call(inner)
+            elif isinstance(inner, ast.Dict):
+                for key, value in zip(inner.keys, inner.values, strict=True):
                     if (
                         isinstance(key, ast.Constant)
                         and isinstance(key.value, str)
@@ -398,10 +402,10 @@ class _Module:
             if owner:
                 yield from self._setting(shown, "default", owner, value)
             elif self._assigned[name] == 1:
-                for each in self._setting(shown, "constant", "", value):
-                    meant = shown.isupper() or isinstance(each.value, bool) or purpose(shown) is not None
-                    if meant or each.value not in COUNTERS:
-                        yield each
+                for setting in self._setting(shown, "constant", "", value):
+                    meant = shown.isupper() or isinstance(setting.value, bool) or purpose(shown) is not None
+                    if meant or setting.value not in COUNTERS:
+                        yield setting
 
     def _setting(self, name: str, kind: Kind, of: str, node: ast.expr) -> Iterator[Setting]:
         value = _literal(node)

@@ -147,21 +147,23 @@ def _is_a_guess(setting: Setting, turned: Turned, sources: Mapping[str, bytes]) 
 
 def _judged(found: Sequence[tuple[Setting, Turned]], sources: Mapping[str, bytes]) -> Iterator[Finding]:
     faults = catalogue.settings()
-    for setting, each in found:
-        what = purpose(each.name)
-        tried = ", ".join(f"{value!r}" for value in each.tried)
-        if what is not None and each.effect in SILENT and not _is_a_guess(setting, each, sources):
+    for setting, result in found:
+        what = purpose(result.name)
+        tried = ", ".join(f"{value!r}" for value in result.tried)
+        if what is not None and result.effect in SILENT and not _is_a_guess(setting, result, sources):
             same = "all updates and scores are the same, bit for bit"
-            if each.effect == "output":
-                same = f"all updates are the same, bit for bit; only what is {each.part} differs"
-            observed = f"{each.name} = {each.value!r}: with {tried} {same}"
-            reads = [line for line in reads_of(setting, sources) if line != each.where]
+            if result.effect == "output":
+                same = f"all updates are the same, bit for bit; only what is {result.part} differs"
+            observed = f"{result.name} = {result.value!r}: with {tried} {same}"
+            reads = [line for line in reads_of(setting, sources) if line != result.where]
             if setting.kind == "argument":
                 observed += f"; it is passed to {setting.of}"
             else:
                 observed += f"; it is read at {', '.join(reads[:3])}" if reads else "; no line of yours reads it"
-            yield faults[WITHOUT_EFFECT].finding(f"another training, as it is about {what}", observed, each.where, None)
-        elif is_side(each.name) and each.effect == "training":
-            differs = f"{each.part}, {each.what}"
-            observed = f"{each.name} = {each.value!r}: with {tried} update {each.update} is another ({differs})"
-            yield faults[WITH_SIDE_EFFECT].finding("the same training", observed, each.where, each.update)
+            yield faults[WITHOUT_EFFECT].finding(
+                f"another training, as it is about {what}", observed, result.where, None
+            )
+        elif is_side(result.name) and result.effect == "training":
+            differs = f"{result.part}, {result.what}"
+            observed = f"{result.name} = {result.value!r}: with {tried} update {result.update} is another ({differs})"
+            yield faults[WITH_SIDE_EFFECT].finding("the same training", observed, result.where, result.update)

@@ -102,10 +102,10 @@ def _kept_by(model: nn.Module) -> Iterator[torch.Tensor]:
     """
     for module in model.modules():
         for value in list(vars(module).values()):
-            for each in value if isinstance(value, (list, tuple)) else (value,):
-                state = torch.is_tensor(each) and not isinstance(each, nn.Parameter)
-                if state and each.is_floating_point() and each.grad_fn is None:
-                    yield each
+            for item in value if isinstance(value, (list, tuple)) else (value,):
+                state = torch.is_tensor(item) and not isinstance(item, nn.Parameter)
+                if state and item.is_floating_point() and item.grad_fn is None:
+                    yield item
 
 
 def _with_another_first(state: torch.Tensor, dim: int) -> torch.Tensor:

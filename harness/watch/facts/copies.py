@@ -205,49 +205,49 @@ class Copies(Recogniser):
         if self._steps in SEARCHED:
             self._search()
         if event.sampled:
-            for each in self._of.get(id(event.optimizer), ()):
-                each.where = event.where
-                each.step_begins()
-                if not each.waits:
-                    self.tell(CopyFound(shown=each.shown, shares=each.shares, where=each.where))
+            for copy in self._of.get(id(event.optimizer), ()):
+                copy.where = event.where
+                copy.step_begins()
+                if not copy.waits:
+                    self.tell(CopyFound(shown=copy.shown, shares=copy.shares, where=copy.where))
 
     def on_forward(self, event: Forward) -> None:
         self.monitor.number_of(event.model)  # by which it is among the models, also where nobody else asks
         if not self._with_norms or event.gradients:
             return
-        for each in self.all:
-            if each.waits and each.norms is not None:
-                norm = each.norms[1].norm()
-                each.waits = not any(module is norm for module in event.model.modules())
-            if self.monitor.is_sampled() and not each.waits:
-                each.called(event.model, event.where)
+        for copy in self.all:
+            if copy.waits and copy.norms is not None:
+                norm = copy.norms[1].norm()
+                copy.waits = not any(module is norm for module in event.model.modules())
+            if self.monitor.is_sampled() and not copy.waits:
+                copy.called(event.model, event.where)
 
     def on_step(self, event: Step) -> None:
-        for each in self._of.get(id(event.optimizer), ()):
+        for copy in self._of.get(id(event.optimizer), ()):
             if event.sampled:
-                each.step_ends()
-                if not each.waits:
-                    self.tell(CopyFollowed(shown=each.shown, weights=each.weights, steps=each.steps, where=each.where))
+                copy.step_ends()
+                if not copy.waits:
+                    self.tell(CopyFollowed(shown=copy.shown, weights=copy.weights, steps=copy.steps, where=copy.where))
             else:
-                each.missed()
+                copy.missed()
 
     def on_load(self, event: Load) -> None:
         self._loaded.add(event.where)
 
     def on_end(self, event: End) -> None:
-        for each in self.all:
-            if each.waits:
+        for copy in self.all:
+            if copy.waits:
                 continue
             self.tell(
                 CopyOver(
-                    shown=each.shown,
-                    updates=each.updates,
-                    follows=each.follows,
-                    apart=not each.shares and not each.steps,
-                    has_norms=each.norms is not None,
-                    stale=each.stale,
+                    shown=copy.shown,
+                    updates=copy.updates,
+                    follows=copy.follows,
+                    apart=not copy.shares and not copy.steps,
+                    has_norms=copy.norms is not None,
+                    stale=copy.stale,
                     loaded=self._loaded,
-                    where=each.where,
+                    where=copy.where,
                 )
             )
 
@@ -299,9 +299,9 @@ class Copies(Recogniser):
             for name, value in list(variables.items()):
                 if isinstance(value, nn.Module):
                     yield name, value
-                for key, each in list(getattr(value, "__dict__", {}).items()):
-                    if isinstance(each, nn.Module):
-                        yield f"{name}.{key}", each
+                for key, member in list(getattr(value, "__dict__", {}).items()):
+                    if isinstance(member, nn.Module):
+                        yield f"{name}.{key}", member
 
     def _name_of(self, copy: nn.Parameter) -> str:
         """ "target", where a variable, an attribute or a part of a module has that name."""
@@ -333,7 +333,7 @@ def _matrices(module: nn.Module) -> Iterator[nn.Parameter]:
 
 
 def _statistics(module: nn.Module) -> _Statistics | None:
-    for each in module.modules():
-        if isinstance(each, _BatchNorm) and each.running_mean is not None:
-            return _Statistics(ref(each), each.running_mean.clone())
+    for layer in module.modules():
+        if isinstance(layer, _BatchNorm) and layer.running_mean is not None:
+            return _Statistics(ref(layer), layer.running_mean.clone())
     return None

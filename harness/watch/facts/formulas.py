@@ -342,17 +342,17 @@ def _of_other_rows(tally: Tally) -> Iterator[Mistake]:
     if before:
         others += [("value-before", before[-1]), ("value-of-all", summed(each.total for each in (*before, sums)))]
     for by, other in others:
-        for each in _by_rows(other):
-            if (value := right.get((each.kind, each.formula.key))) is not None:
-                yield Mistake(each.kind, formula(by, each.formula), each.value, "rows", value, each.steps)
+        for taken in _by_rows(other):
+            if (value := right.get((taken.kind, taken.formula.key))) is not None:
+                yield Mistake(taken.kind, formula(by, taken.formula), taken.value, "rows", value, taken.steps)
 
 
 def _by_rows(sums: Sums) -> Iterator[Value]:
     yield from _of_regression(sums)
     several = sums.whole_confusion is not None and len(sums.whole_confusion) > 2
-    for each in _of_classes(sums.whole_confusion):
-        if not (several and each.formula.kind == "class"):  # with each there are more numbers that chance may give
-            yield each
+    for value in _of_classes(sums.whole_confusion):
+        if not (several and value.formula.kind == "class"):  # with each there are more numbers that chance may give
+            yield value
 
 
 def _of_losses(sums: Sums) -> Iterator[Value]:
@@ -461,9 +461,9 @@ def _taken_otherwise(sums: Sums) -> Iterator[Mistake]:
         share = formula("share", over="hits", hits=other.hits, targets=other.of)
         rate = other.hits / other.of
         yield Mistake("accuracy", formula(how, share), rate, "taken", hits / sums.targets, other.of)
-        for each in _of_classes(other.confusion if other.confusions == other.known else None):
-            otherwise = formula(how, each.formula)
-            yield Mistake(each.kind, otherwise, each.value, "taken", right[each.kind, each.formula], each.steps)
+        for value in _of_classes(other.confusion if other.confusions == other.known else None):
+            otherwise = formula(how, value.formula)
+            yield Mistake(value.kind, otherwise, value.value, "taken", right[value.kind, value.formula], value.steps)
 
 
 def _added(one: Confusion | None, other: Confusion) -> Confusion:

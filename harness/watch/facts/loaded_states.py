@@ -298,9 +298,9 @@ class LoadedStates(Recogniser):
 
     def on_end(self, event: End) -> None:
         names = {type(model).__name__ for model in self._trained.all}
-        for each in self._unused if event.at.complete else ():
-            if each.passed_over and each.name in names and not any(map(each.is_part_of, self._trained.all)):
-                self.tell(LoadedUnused(model=each.name, update=each.update, where=each.where))
+        for state in self._unused if event.at.complete else ():
+            if state.passed_over and state.name in names and not any(map(state.is_part_of, self._trained.all)):
+                self.tell(LoadedUnused(model=state.name, update=state.update, where=state.where))
 
     def _is_written(self, event: LoadBegins, asked: StateWanted | None) -> bool:
         """Whether it was the script that changed the state since it was asked for, and no update."""

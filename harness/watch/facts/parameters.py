@@ -314,8 +314,8 @@ class Parameters(Recogniser):
     def shown(self, tensors: Collection[int]) -> str:
         """A few of the tensors with these ids, by their names: "head.weight, head.bias and 2 more of Net"."""
         by_model: dict[str, list[str]] = {}
-        for each, (model, name) in self.names.items():
-            if each in tensors:
+        for tensor, (model, name) in self.names.items():
+            if tensor in tensors:
                 by_model.setdefault(model, []).append(name)
         if not by_model:
             return f"{len(tensors)} tensors"

@@ -154,8 +154,8 @@ class Ranks(Recogniser):
             first, differ = divided[0], len({each["all"] for each in divided}) == len(divided)
             rows, parts = first["count"], first["parts"]
             self.tell(DatasetsOfRanks(rows=rows, parts=parts, differ=differ, where=first["where"]))
-        for rank, each in enumerate(summaries[1:] if self._rows else (), start=1):
-            theirs = set(each["rows"]["rows"])
+        for rank, summary in enumerate(summaries[1:] if self._rows else (), start=1):
+            theirs = set(summary["rows"]["rows"])
             rows, common = len(self._rows), len(self._rows & theirs)
             self.tell(RowsOfRanks(rank=rank, rows=rows, others=len(theirs), common=common, where=self._where))
         averaged = come_together([each["smallest"] for each in summaries])

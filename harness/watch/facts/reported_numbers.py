@@ -567,8 +567,8 @@ class ReportedNumbers(Recogniser):
         """The lowest and the highest of what the evaluations of the same rows came to, by each formula."""
         for evaluations in self._sources.values():
             found: dict[tuple[str, str], list[Value]] = {}
-            for each in evaluations:
-                for value in values(self._tally(each, [])):
+            for evaluation in evaluations:
+                for value in values(self._tally(evaluation, [])):
                     found.setdefault((value.kind, value.formula.key), []).append(value)
             for several in found.values():
                 numbers, last = [each.value for each in several], several[-1]
@@ -706,21 +706,21 @@ def judged(number: Number, known: Known) -> Round:
     named = kind is not None and known.whole and not OTHERS.search(number.name)
     of_kind = [each for each in wrong if each.kind == kind] if named else []
     alike = Counter(key for key, _ in {(each.formula.key, each.value) for each in of_kind})
-    for each in of_kind:
-        if _gives(each.value, each.kind, number):
-            key = each.formula.key
-            digits = _digits(number, each.steps) - math.log10(alike[key])  # any of the classes would do
-            told[key] = each, 0.0 if found else max(0.0, digits)
+    for value in of_kind:
+        if _gives(value.value, value.kind, number):
+            key = value.formula.key
+            digits = _digits(number, value.steps) - math.log10(alike[key])  # any of the classes would do
+            told[key] = value, 0.0 if found else max(0.0, digits)
     return Round(found, told, len(of_kind))
 
 
 def _other_averages(found: list[Value], average: str) -> Iterator[Mistake]:
     """What the other averages over the classes come to, where one is named."""
     right = next((each.value for each in found if each.formula.kind == average), None)
-    for each in found if right is not None else ():
-        if each.formula.kind in AVERAGES and each.formula.kind != average and right is not None:
-            other = formula("other-average", each.formula)
-            yield Mistake(each.kind, other, each.value, "name", right, each.steps)
+    for value in found if right is not None else ():
+        if value.formula.kind in AVERAGES and value.formula.kind != average and right is not None:
+            other = formula("other-average", value.formula)
+            yield Mistake(value.kind, other, value.value, "name", right, value.steps)
 
 
 def _gives(value: float, kind: str, number: Number) -> bool:

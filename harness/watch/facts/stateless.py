@@ -92,9 +92,9 @@ def _gather(value: Any, found: list[Any], seen: set[int]) -> None:
 def _codes(code: CodeType) -> Iterator[CodeType]:
     """Code of a function, and of those within it."""
     yield code
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _codes(each)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
 
 
 def _may_be_called(function: Any, judged: set[int]) -> bool:
@@ -141,13 +141,13 @@ def _code_keeps_nothing(code: CodeType, names: Mapping[str, Any], judged: set[in
 def _read(instructions: list[dis.Instruction], names: Mapping[str, Any]) -> Iterator[Any]:
     """The values of the names that code does not bind itself; of a module's, what is looked up in it."""
     module: ModuleType | None = None
-    for each in instructions:
+    for instruction in instructions:
         value: Any = None
         if module is not None:
-            is_found = each.opname in ("LOAD_ATTR", "LOAD_METHOD") and module in MODULES
-            value = vars(module).get(each.argval, UNKNOWN) if is_found else UNKNOWN
-        elif each.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
-            value = names.get(each.argval, UNKNOWN)
+            is_found = instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and module in MODULES
+            value = vars(module).get(instruction.argval, UNKNOWN) if is_found else UNKNOWN
+        elif instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
+            value = names.get(instruction.argval, UNKNOWN)
         module = value if isinstance(value, ModuleType) else None
         if value is not None and module is None:
             yield value

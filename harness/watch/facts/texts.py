@@ -99,8 +99,8 @@ class TextLabels(Recogniser):
                 asked = copied(tokenizer)
             if unknown and asked is not None:
                 self._tokenize(unknown, asked)
-            for each, true in zip(texts, columns[label], strict=True):
-                for row in self._tokens.get(each, ()):
+            for text, true in zip(texts, columns[label], strict=True):
+                for row in self._tokens.get(text, ()):
                     if labels.setdefault(row, true) != true:
                         several.add(row)
         return {row: true for row, true in labels.items() if row not in several}

@@ -80,9 +80,9 @@ def instrumented(session: Session, *, hooked: bool = True, operators: bool = Tru
         stack.callback(_in_use.remove, session)
         for handle in optimizers.hooks(session) if hooked else ():
             stack.callback(handle.remove)
-        for each in INSTRUMENTS:
-            if each not in arithmetic.INSTRUMENTS or (operators and any(map(session.wants, each.tells))):
-                _put_on(each, session, patches)
+        for instrument in INSTRUMENTS:
+            if instrument not in arithmetic.INSTRUMENTS or (operators and any(map(session.wants, instrument.tells))):
+                _put_on(instrument, session, patches)
         yield
 
 

@@ -220,9 +220,9 @@ def install_scalers(session: Session, patches: Patches) -> None:
         if monitor is not None and args[0].is_enabled():
             monitor.scales(args[0].get_scale())
             # an iterator is the script's to go through
-            for each in found if isinstance(found, list | tuple) else [found]:
-                if torch.is_tensor(each) and each.requires_grad:
-                    each.register_hook(patches.guard.guarded(_Scaled(monitor)))  # type: ignore[no-untyped-call]
+            for loss in found if isinstance(found, list | tuple) else [found]:
+                if torch.is_tensor(loss) and loss.requires_grad:
+                    loss.register_hook(patches.guard.guarded(_Scaled(monitor)))  # type: ignore[no-untyped-call]
         return found
 
     def unscaled(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

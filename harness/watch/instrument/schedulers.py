@@ -53,13 +53,13 @@ def install(session: Session, patches: Patches) -> None:
         monitor.emit(Load(args[0], state, where=monitor.locator.where()))
         return found
 
-    for name, each in list(vars(lr_scheduler).items()):
-        if not inspect.isclass(each) or name.startswith("_") or not hasattr(each, "get_last_lr"):
+    for name, member in list(vars(lr_scheduler).items()):
+        if not inspect.isclass(member) or name.startswith("_") or not hasattr(member, "get_last_lr"):
             continue
-        if vars(lr_scheduler).get(each.__name__) is each:  # not a second name of it
+        if vars(lr_scheduler).get(member.__name__) is member:  # not a second name of it
             for method, wrapper in (("__init__", made), ("step", stepped), ("load_state_dict", restored)):
-                if method in vars(each):
-                    patches.wrap(each, method, wrapper)
+                if method in vars(member):
+                    patches.wrap(member, method, wrapper)
 
 
 INSTRUMENTS = (Instrument((SchedulerStep, Load), install),)

@@ -83,10 +83,10 @@ def _digest(parts: Iterable[bytes]) -> bytes:
 
 def _parts(value: Any) -> Iterator[bytes]:
     if isinstance(value, Mapping):
-        for name, each in value.items():
+        for name, part in value.items():
             if name not in NOT_CONTENT:
                 yield str(name).encode()
-                yield from _parts(each)
+                yield from _parts(part)
     elif torch.is_tensor(value) and is_dense(value):
         yield from _first_values(value)
     elif hasattr(value, "tolist") and hasattr(value, "reshape"):
@@ -144,7 +144,7 @@ class KeptBatches(Recogniser):
 
     def _given(self, forward: Forward) -> Iterator[Use]:
         for tensor in forward.tensors.values():
-            for each in (tensor, tensor._base):
-                kept = None if each is None else self._kept.get(id(each))
-                if kept is not None and kept[0]() is each:
+            for tensor_or_base in (tensor, tensor._base):
+                kept = None if tensor_or_base is None else self._kept.get(id(tensor_or_base))
+                if kept is not None and kept[0]() is tensor_or_base:
                     yield kept[1]

@@ -284,11 +284,11 @@ class Evaluations(Recogniser):
         now = None if forward.gradients else self._of(forward)
         if now is not None:
             self.tell(ScoredCall(forward=forward, by_row=by_row, where=forward.where))
-            for each in [forward, *self._before(forward)]:
-                if (part := self._of(each)) is not None:
+            for earlier in [forward, *self._before(forward)]:
+                if (part := self._of(earlier)) is not None:
                     part.by_row |= by_row
                     part.scored |= not by_row
-                    self._keep(part, each, scored=True)
+                    self._keep(part, earlier, scored=True)
 
     def _keep(self, now: _Open, forward: Forward, *, scored: bool = False) -> None:
         now.keep(forward, scored=scored, time_first=now.model in self._trained_rows.time_first)
@@ -297,11 +297,16 @@ class Evaluations(Recogniser):
         """The calls right before one that is scored of other modules with as many rows: a method of the script's own,
         which is no ``forward``, calls the parts of its model one by one."""
         called, rows = {id(scored.model)}, _length(scored)
-        for each in reversed([other for other in self.monitor.forwards if other.number < scored.number]):
-            if each.gradients or each.batch is not scored.batch or id(each.model) in called or _length(each) != rows:
+        for forward in reversed([other for other in self.monitor.forwards if other.number < scored.number]):
+            if (
+                forward.gradients
+                or forward.batch is not scored.batch
+                or id(forward.model) in called
+                or _length(forward) != rows
+            ):
                 return
-            called.add(id(each.model))
-            yield each
+            called.add(id(forward.model))
+            yield forward
 
     def on_pass_ends(self, event: PassEnds) -> None:
         if event.of.trains:
@@ -337,9 +342,9 @@ class Evaluations(Recogniser):
         # Within a pass that trains, the calls before its first backward pass were taken for its own.
         told = [each for each in over.values() if each.of is None or not each.of.trains]
         kinds = Counter(map(_kind, told))
-        for each in told:
-            of_training_loader = each.of is not None and self._over[each.of]
-            self.tell(each.ended(kinds[_kind(each)], of_training_loader=of_training_loader))
+        for evaluation in told:
+            of_training_loader = evaluation.of is not None and self._over[evaluation.of]
+            self.tell(evaluation.ended(kinds[_kind(evaluation)], of_training_loader=of_training_loader))
 
 
 def _may_train(event: Forward) -> bool:

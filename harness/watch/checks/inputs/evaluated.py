@@ -133,13 +133,13 @@ class StandardisedApart(Check):
 
     def judge(self, fact: MomentsEvaluated) -> Verdict:
         enough = [each for each in fact.inputs if each.rows >= MIN_STANDARDISED and not each.trained]
-        for each in enough:
-            if _are_standardised(each):
+        for column in enough:
+            if _are_standardised(column):
                 return Found(
                     expected="evaluation rows standardised with the mean and deviation of the training rows",
-                    observed=f"each of {len(each.total)} columns has mean 0 and deviation 1 over the {each.rows} "
+                    observed=f"each of {len(column.total)} columns has mean 0 and deviation 1 over the {column.rows} "
                     "evaluation rows: they were standardised with their own",
-                    where=each.where,
+                    where=column.where,
                     update=fact.update,
                 )
         return HELD if enough else NOTHING_TO_JUDGE

@@ -98,17 +98,17 @@ class EvaluatedOnTrainingRows(Check):
         scored = {id(k.first.loader) for k in evaluating if k.first in known or k.latest in known}
         models = {each.of.model for each in trained}
         overlaps = []
-        for each in evaluated:
+        for evaluation in evaluated:
             # Another model's rows are another fold's; a model that was only loaded may be any of them.
-            its = [t for t in trained if t.of.model == each.of.model or each.of.model not in models]
-            overlaps.append((each, *_overlap(its, each), _is_of_another_fold(its, each), bool(its)))
+            its = [t for t in trained if t.of.model == evaluation.of.model or evaluation.of.model not in models]
+            overlaps.append((evaluation, *_overlap(its, evaluation), _is_of_another_fold(its, evaluation), bool(its)))
         clean = any(not rows for _, rows, _, _, _ in overlaps)
-        for each, rows, size, carried, judged in overlaps:
+        for evaluation, rows, size, carried, judged in overlaps:
             beside = rows == size and (
-                clean or id(each.of.loader) not in scored
+                clean or id(evaluation.of.loader) not in scored
             )  # evaluated beside others, or only read
             if not beside if rows else judged:
-                self.says(self.judge(size, rows, carried=bool(rows) and carried), each.of.where)
+                self.says(self.judge(size, rows, carried=bool(rows) and carried), evaluation.of.where)
         if not any(rows for _, rows, _, _, _ in overlaps):
             self._look_at_known_again()
 
@@ -225,9 +225,9 @@ def _overlap(trained: Sequence[_Rows], evaluated: _Rows) -> tuple[int, int]:
     """How many rows of an evaluation were among those to train on, and how many it has."""
     size = length(evaluated.dataset) or 0
     trained = [each for each in trained if not each.is_apart_from(evaluated)]
-    for each in trained:
-        if each.base[0] == evaluated.base[0]:
-            of, among = evaluated.base[1], each.base[1]
+    for other in trained:
+        if other.base[0] == evaluated.base[0]:
+            of, among = evaluated.base[1], other.base[1]
             rows = (size if among is None else len(among)) if of is None or among is None else len(of & among)
             if rows:
                 return rows, size
@@ -310,13 +310,13 @@ class EvaluationAugmented(Check):
         training = self._passes.training()
         loaders = {id(each.first.loader) for each in training}
         datasets = {base(each.first.dataset)[0] for each in training}
-        for each in self._passes.evaluating():
-            loader = each.first.loader
+        for loop in self._passes.evaluating():
+            loader = loop.first.loader
             changed = self._changed.get(loader)
             if changed is not None and id(loader) not in loaders:
                 shares = base(loader.dataset)[0] in datasets
                 verdict = self.judge(len(self._first[loader][1]), changed, shares, moved=loader in self._moved)
-                self.says(verdict, each.first.where)
+                self.says(verdict, loop.first.where)
 
     @staticmethod
     def judge(rows: int, changed: int, shares_dataset: bool = False, *, moved: bool = False) -> Verdict:

@@ -74,18 +74,18 @@ class WindowsOverlap(Check):
 
     def on_end(self, event: End) -> None:
         trained: dict[int, set[int]] = {}
-        for each in self._passes.training():
-            if isinstance(each.first.dataset, Subset):
-                whole, places = _places(each.first.dataset, range(len(each.first.dataset)))
+        for loop in self._passes.training():
+            if isinstance(loop.first.dataset, Subset):
+                whole, places = _places(loop.first.dataset, range(len(loop.first.dataset)))
                 trained.setdefault(id(whole), set()).update(places)
-        for each in self._passes.evaluating():
-            if not isinstance(each.first.dataset, Subset):
+        for loop in self._passes.evaluating():
+            if not isinstance(loop.first.dataset, Subset):
                 continue
-            whole, places = _places(each.first.dataset, range(len(each.first.dataset)))
+            whole, places = _places(loop.first.dataset, range(len(loop.first.dataset)))
             others, length = trained.get(id(whole), set()), self._length(id(whole))
             if length and others and others.isdisjoint(places):
                 overlapping = sum(place - 1 in others or place + 1 in others for place in places)
-                self.says(self.judge(len(places), overlapping, length), each.first.where)
+                self.says(self.judge(len(places), overlapping, length), loop.first.where)
 
     def _length(self, whole: int) -> int:
         """Steps of a window; 0 where neighbours are no windows of one series."""

@@ -102,24 +102,24 @@ class LossTerms(Recogniser):
         looked_at = self._noted and not event.inside_step and event.root.numel() == 1
         self._root = event.root.grad_fn if looked_at else None
         self._noted = False
-        for each, _ in self._additions():
-            if each.constant is None:
-                self.tell(TermAdded(where=each.where))
+        for term, _ in self._additions():
+            if term.constant is None:
+                self.tell(TermAdded(where=term.where))
                 continue
-            constants = self._constants[each.where]
+            constants = self._constants[term.where]
             if len(constants) <= MIN_VALUES:
-                constants.add(float(each.constant))
-            self.tell(TermAdded(constants=constants, where=each.where))
+                constants.add(float(term.constant))
+            self.tell(TermAdded(constants=constants, where=term.where))
 
     def on_backward(self, event: Backward) -> None:
         self._root = None  # a node keeps what its graph reaches, and so the model
 
     def reaching(self) -> Iterator[tuple[str | None, list[list[torch.Tensor]]]]:
         """Line of each addition and what its terms reach, where both have a gradient."""
-        for each, node in self._additions():
+        for addition, node in self._additions():
             parts = [part for part, _ in node.next_functions]
-            if each.turn <= ALWAYS_NOTED and len(parts) == 2 and None not in parts:
-                yield each.where, [leaves_of(part) for part in parts]
+            if addition.turn <= ALWAYS_NOTED and len(parts) == 2 and None not in parts:
+                yield addition.where, [leaves_of(part) for part in parts]
 
     def _additions(self) -> Iterator[tuple[_Addition, Any]]:
         waiting, seen = [self._root], 0

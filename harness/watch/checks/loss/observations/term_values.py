@@ -171,9 +171,9 @@ def _one_by_one(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.e
 def _returned(tree: ast.AST, function: str | None) -> Iterator[ast.expr]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == function:
-            for each in ast.walk(node):
-                if isinstance(each, ast.Return | ast.Assign) and each.value is not None:
-                    yield each.value
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Return | ast.Assign) and inner.value is not None:
+                    yield inner.value
 
 
 def _name(node: ast.expr) -> str | None:

@@ -141,9 +141,11 @@ def _mistaken(parts: list[Part]) -> Iterator[Mistake]:
     """What it comes to by mistakes that only several processes make."""
     whole_of = Tally(summed(parts))
     whole = {(each.kind, each.formula.key): each.value for each in values(whole_of)}
-    for each in values(Tally(summed(parts[:1]))):
-        right = whole.get((each.kind, each.formula.key), math.nan)
-        yield Mistake(each.kind, formula("rank-alone", each.formula), each.value, "rows", right, each.steps)
+    for reported in values(Tally(summed(parts[:1]))):
+        right = whole.get((reported.kind, reported.formula.key), math.nan)
+        yield Mistake(
+            reported.kind, formula("rank-alone", reported.formula), reported.value, "rows", right, reported.steps
+        )
     for mistake in mistakes(whole_of):
         if mistake.group == "batches":
             yield mistake._replace(formula=mistake.formula.of_ranks())

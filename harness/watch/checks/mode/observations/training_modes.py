@@ -138,12 +138,12 @@ class TrainingModes(Recogniser):
         if not self._in_eval_mode:
             return
         held = {id(p) for p in held_by(event.optimizer)}
-        for each in self._in_eval_mode:
-            if any(id(p) in held for p in _trainable(each.model)):
-                sensitive = len(mode_dependent(each.model))
-                name = type(each.model).__name__
+        for forward in self._in_eval_mode:
+            if any(id(p) in held for p in _trainable(forward.model)):
+                sensitive = len(mode_dependent(forward.model))
+                name = type(forward.model).__name__
                 self.tell(
-                    UpdatedInEvalMode(model=name, sensitive=sensitive, validates=each.validates, where=each.where)
+                    UpdatedInEvalMode(model=name, sensitive=sensitive, validates=forward.validates, where=forward.where)
                 )
         self._in_eval_mode.clear()
 

@@ -84,10 +84,10 @@ class Stacks(Recogniser):
             if stacks:
                 self.tell(StacksCalled(where=event.where))
             return
-        for each in self._in_a_chain(shared, model, event):
-            stack = f"{type(model).__name__}.{each.container}" if each.container else type(model).__name__
-            layer = type(each.module).__name__
-            self.tell(StacksCalled(stack=stack, places=each.places, layer=layer, where=event.where))
+        for repeated in self._in_a_chain(shared, model, event):
+            stack = f"{type(model).__name__}.{repeated.container}" if repeated.container else type(model).__name__
+            layer = type(repeated.module).__name__
+            self.tell(StacksCalled(stack=stack, places=repeated.places, layer=layer, where=event.where))
 
     def _in_a_chain(self, shared: list[Shared], model: nn.Module, event: Forward) -> list[Shared]:
         """Shared layers whose calls follow on one another, by a copy of the model that is given the same rows again."""
@@ -137,10 +137,10 @@ def _comes_from(tensor: torch.Tensor, other: torch.Tensor) -> bool:
         if node in known:
             continue
         known.add(node)
-        for each, _ in node.next_functions:
-            if each is not None:
-                uses.setdefault(each, []).append(node)
-                waiting.append(each)
+        for following, _ in node.next_functions:
+            if following is not None:
+                uses.setdefault(following, []).append(node)
+                waiting.append(following)
     on_the_way, waiting = {other.grad_fn}, [other.grad_fn]
     while waiting:
         more = set(uses.get(waiting.pop(), ())) - on_the_way

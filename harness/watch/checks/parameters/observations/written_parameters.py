@@ -213,11 +213,11 @@ class StartingValues(Recogniser):
         self.monitor.looked_at.append(self._looked_at)
 
     def _looked_at(self) -> Iterator[torch.Tensor]:
-        for each in self._followed.values():
-            yield each.parameter
-            yield each.start
-            if each.moved is not None:
-                yield each.moved
+        for written in self._followed.values():
+            yield written.parameter
+            yield written.start
+            if written.moved is not None:
+                yield written.moved
 
     def on_step_begins(self, event: StepBegins) -> None:
         followed = self._followed.get(event.optimizer)

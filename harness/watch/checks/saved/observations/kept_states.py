@@ -124,11 +124,11 @@ class KeptStates(Recogniser):
             values, kind = {made: (each.value, each.half) for made, each in reported.items()}, kind_of(name)
             found += [ResultSeries(name, True, values, True)] * (kind not in SMALLER)
             found += [ResultSeries(name, False, values, True)] * (kind not in LARGER)
-        for each in found:
-            known = {made: each.values[made] for made in sorted(each.values)}
+        for number in found:
+            known = {made: number.values[made] for made in sorted(number.values)}
             known.pop(end, None)  # at the end the state is asked for anyway
-            if len(known) >= (MIN_REPORTED_EVALUATIONS if each.reported else 2):
-                yield each._replace(values=known)
+            if len(known) >= (MIN_REPORTED_EVALUATIONS if number.reported else 2):
+                yield number._replace(values=known)
 
     def _worst_of(self, series: list[ResultSeries], end: int) -> str | None:
         compared = [(each, list(self._compared(each))) for each in series]
@@ -138,17 +138,17 @@ class KeptStates(Recogniser):
                 return None
         best = [{now.at for now in later if now.best} for each, later in compared if kind_of(each.name) is not None]
         better = set.intersection(*best) if best else set()
-        for each, later in compared:
-            known = HELD_OUT.search(each.name) and not OTHERS.search(each.name) and kind_of(each.name) is not None
-            elsewhere = set(self._kept) - set(each.values) - {end}
-            if each.reported and (elsewhere or not known):
+        for number, later in compared:
+            known = HELD_OUT.search(number.name) and not OTHERS.search(number.name) and kind_of(number.name) is not None
+            elsewhere = set(self._kept) - set(number.values) - {end}
+            if number.reported and (elsewhere or not known):
                 continue  # what is kept is decided by what is not said
             if any(now.kept != now.worst for now in later):
                 continue
             only_first = not any(now.kept for now in later)
-            in_turn = self._in_memory.get(next(iter(each.values)), 0) <= 0  # as one in every ten epochs
+            in_turn = self._in_memory.get(next(iter(number.values)), 0) <= 0  # as one in every ten epochs
             if not only_first or (better and not in_turn):
-                return f"the {'smallest' if each.larger else 'largest'} {each.name}"
+                return f"the {'smallest' if number.larger else 'largest'} {number.name}"
         return None
 
     def _compared(self, series: ResultSeries) -> Iterator[EvaluationCompared]:
