@@ -15,5 +15,5 @@ class CannotTry(Exception):
     """
 
     def __str__(self) -> str:
-        said = super().__str__()
-        return said if len(said) <= LONGEST else f"{said[: LONGEST // 2]} [...] {said[-LONGEST // 2 :]}"
+        message = super().__str__()
+        return message if len(message) <= LONGEST else f"{message[: LONGEST // 2]} [...] {message[-LONGEST // 2 :]}"

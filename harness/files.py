@@ -160,7 +160,7 @@ def no_space(error: BaseException | None) -> str | None:
         if isinstance(error, OSError) and error.errno in NO_SPACE:
             return os.strerror(error.errno)
         # Some libraries in other languages give its words alone.
-        if found := next((said for said in map(os.strerror, NO_SPACE) if said in str(error)), None):
+        if found := next((reason for reason in map(os.strerror, NO_SPACE) if reason in str(error)), None):
             return found
         error = error.__cause__ or error.__context__
     return None

@@ -234,9 +234,9 @@ def in_processes(function: Callable[[], Result], *, processes: int, patience: fl
     return [results[rank] for rank in sorted(results)]
 
 
-def wants_a_launcher(said: str) -> bool:
+def wants_a_launcher(stderr: str) -> bool:
     """Whether a script ended because it lacks what a launcher sets, as its last words tell."""
-    return WANTED.search(said) is not None
+    return WANTED.search(stderr) is not None
 
 
 def command_in_processes(command: Sequence[str], *, processes: int, patience: float = HANGS) -> int:
@@ -266,9 +266,9 @@ def command_in_processes(command: Sequence[str], *, processes: int, patience: fl
             rank, failure = error.get_first_failure()
             if status > 0 and rank == 0:
                 return int(status)
-            said = "\n".join(_last_lines(path) for path in sorted(folder.rglob(f"{rank}/stderr.log")))
+            stderr = "\n".join(_last_lines(path) for path in sorted(folder.rglob(f"{rank}/stderr.log")))
             how = failure.signal_name() if failure.exitcode < 0 else f"exit status {failure.exitcode}"
-            ended = f"rank {rank} of {processes} ended with {how}; all ranks were ended\n{said}"
+            ended = f"rank {rank} of {processes} ended with {how}; all ranks were ended\n{stderr}"
             # A first rank that a signal ended says nothing: the launcher kills one that does not end in time.
             if status <= 0 or status != failure.exitcode:
                 raise CannotTry(ended) from None

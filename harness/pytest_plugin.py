@@ -367,8 +367,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """https://docs.pytest.org/en/stable/reference/reference.html#pytest.hookspec.pytest_terminal_summary"""
-    for said in filter(None, (config.stash.get(UNASKED, None), config.stash.get(REPORTED, None))):
-        terminalreporter.write_line(f"harness: {said}")
+    for line in filter(None, (config.stash.get(UNASKED, None), config.stash.get(REPORTED, None))):
+        terminalreporter.write_line(f"harness: {line}")
 
 
 def _report(config: pytest.Config, output: Path) -> str:
@@ -612,10 +612,10 @@ def documented_check(request: pytest.FixtureRequest, recipe: Recipe) -> Callable
         except pytest.fail.Exception as failure:
             if request.node is next(iter(selected.values())):
                 raise
-            said = failure.msg
+            message = failure.msg
             record = None
         if record is None:
-            pytest.skip(f"not reached: {said}")
+            pytest.skip(f"not reached: {message}")
         _must_hold(record, request, selected)
 
     return must_hold
@@ -627,12 +627,12 @@ def _must_hold(record: RunRecord, request: pytest.FixtureRequest, selected: dict
     outcome = outcomes.get(request.param)
     if outcome is None:
         failed = list(dict.fromkeys(each.check for each in record.findings if each.severity == "error"))
-        said = f"{request.param} was not reached: {', '.join(failed)} failed before"
+        message = f"{request.param} was not reached: {', '.join(failed)} failed before"
         shown = any(check in selected for check in failed)
         first = next(item for check, item in selected.items() if check not in outcomes)
         if shown or request.node is not first:
-            pytest.skip(said)
-        pytest.fail(said, pytrace=False)  # its own test was not selected, and nothing else would tell
+            pytest.skip(message)
+        pytest.fail(message, pytrace=False)  # its own test was not selected, and nothing else would tell
     if outcome.outcome == "not applicable":
         pytest.skip(f"not applicable: {outcome.reason}")
     if outcome.outcome == "fails":

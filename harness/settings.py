@@ -131,16 +131,16 @@ def reload(script: Path | None, wanted: bool = True) -> Reload:
         CannotTry: it says something else.
     """
     file, table = _table(script.resolve().parent if script else Path.cwd())
-    said = table.get("reload", True)
-    if isinstance(said, bool):
-        return Reload(wanted and said)
-    module, _, function = said.partition(":") if isinstance(said, str) else ("", "", "")
-    if not isinstance(said, str) or not all(part.isidentifier() for part in (*module.split("."), function)):
+    given = table.get("reload", True)
+    if isinstance(given, bool):
+        return Reload(wanted and given)
+    module, _, function = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if not isinstance(given, str) or not all(part.isidentifier() for part in (*module.split("."), function)):
         raise CannotTry(
-            f"{file}: reload of [tool.harness] must name a function; found {said!r}; "
+            f"{file}: reload of [tool.harness] must name a function; found {given!r}; "
             'write "module:function", which is given a path and returns the model, or false'
         )
-    return Reload(wanted, said, str(file.parent))
+    return Reload(wanted, given, str(file.parent))
 
 
 def scripts() -> tuple[Path, list[list[str]]]:

@@ -80,7 +80,7 @@ class Pairs:
     @property
     def notes(self) -> list[str]:
         """What is called otherwise and is the same, one line each."""
-        return [said for each in self.pairs if not each.counts and (said := str(each))]
+        return [sentence for each in self.pairs if not each.counts and (sentence := str(each))]
 
     @property
     def counting(self) -> list[Pair]:

@@ -109,7 +109,7 @@ def _first(training: Training, folder: Path) -> Description:
     try:
         return described(training, folder)
     except Crashed as crashed:
-        if not launch.wants_a_launcher(crashed.said):
+        if not launch.wants_a_launcher(crashed.traceback):
             raise
         return described(training, folder, way=Way(processes=1))
 

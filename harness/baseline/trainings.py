@@ -154,11 +154,11 @@ def path_of(folder: Path, name: str) -> Path:
 
 
 class Crashed(CannotTry):
-    """A training ended with an exception, whose traceback ``said`` is."""
+    """A training ended with an exception, with its traceback."""
 
-    def __init__(self, why: str, said: str) -> None:
+    def __init__(self, why: str, traceback: str) -> None:
         super().__init__(why)
-        self.said = said
+        self.traceback = traceback
 
 
 def described(
@@ -200,7 +200,7 @@ def record(
     runs = [first or described(training, folder)]
     if errors := errors_of(runs[0].findings):
         raise CannotTry(
-            f"training {training.name} is not recorded: {said(errors[0])}; a baseline never accepts an error"
+            f"training {training.name} is not recorded: {error_line(errors[0])}; a baseline never accepts an error"
         )
     tell(f"{training.name}: run 2, with one thread and another PYTHONHASHSEED, about {runs[0].seconds:.0f} s")
     runs.append(described(training, folder, OTHERWISE))
@@ -359,7 +359,7 @@ def _classes(paired: Pairs) -> Iterator[Changed]:
         yield Changed(f"{loop}{section}.{part.was}.class", part.was, part.now)
 
 
-def said(finding: Finding) -> str:
+def error_line(finding: Finding) -> str:
     """An error in one line."""
     return f"{finding.check} at {finding.where}: {finding.observed}"
 
@@ -549,7 +549,7 @@ def accept(
     now = _with_settings(training, folder, stored)
     found = verdict(training.name, stored, now, ignore=training.ignore, tolerance=training.tolerance)
     if found.findings:
-        raise CannotTry(f"not accepted: {said(found.findings[0])}; a baseline never accepts an error")
+        raise CannotTry(f"not accepted: {error_line(found.findings[0])}; a baseline never accepts an error")
     to_take = [each for each in sections() if each in wanted or (ALL in wanted and each in found.changed)]
     _check_can_be_taken(found, to_take)
     show(verdict(training.name, stored, now), to_take)  # what is ignored or tolerated is taken with its section, too

@@ -383,7 +383,7 @@ def with_causes(given: Sequence[Difference], computed: Sequence[Difference]) -> 
 
     Another kernel explains what differs within rounding, and no more.
     """
-    said = {known.what for known in given}
+    told = {known.what for known in given}
     for difference in computed:
         causes = [
             known.what
@@ -392,7 +392,7 @@ def with_causes(given: Sequence[Difference], computed: Sequence[Difference]) -> 
             and difference.rung in EXPLAINS.get(known.rung, ())
             and (known.cause != KERNEL or difference.cause == KERNEL)
         ]
-        if difference.what not in said:
+        if difference.what not in told:
             yield replace(difference, explained_by=next(iter(causes), None))
 
 

@@ -234,14 +234,14 @@ class Loaders(Section):
         names = Names()
         for place, prepared in enumerate(self._prepared):
             what = "kept" if prepared.by == "filter" else "made"
-            said = f"{prepared.by} {what} {prepared.made:,} of {count(prepared.rows, 'row')}"
+            text = f"{prepared.by} {what} {prepared.made:,} of {count(prepared.rows, 'row')}"
             name = names.of(("prepared", place), f"preparing.{prepared.by}")
-            yield line("data", said, {"rows": prepared.rows, what: prepared.made}, prepared.where, of=name)
+            yield line("data", text, {"rows": prepared.rows, what: prepared.made}, prepared.where, of=name)
         for key, seen in enumerate(self._merged()):
             yield self._line(seen, names.of(key, seen.role))
         for place, fact in enumerate(self._unread):
-            said, of = "a DataLoader was made and never read", names.of(("unread", place), "unread")
-            yield line("data", said, {"rows": fact.rows}, fact.where, of=of)
+            text, of = "a DataLoader was made and never read", names.of(("unread", place), "unread")
+            yield line("data", text, {"rows": fact.rows}, fact.where, of=of)
 
     def _merged(self) -> list[_Loader]:
         """Loaders that are made anew for each pass over the same rows, as one."""
@@ -261,27 +261,27 @@ class Loaders(Section):
             "passes": seen.passes,
             "passes_to_the_end": seen.to_the_end,
         }
-        said = [count(seen.rows, "row") if seen.rows is not None else "rows of unknown number"]
+        text = [count(seen.rows, "row") if seen.rows is not None else "rows of unknown number"]
         if seen.size is not None:
-            said.append(f"batches of {seen.size}")
+            text.append(f"batches of {seen.size}")
         if order is not None:
-            said.append(order)
+            text.append(order)
         whole_batches = divmod(seen.rows, seen.size) if seen.rows is not None and seen.size else (0, 0)
         if (rest := whole_batches[1]) and seen.planned in (whole_batches[0], whole_batches[0] + 1):
             facts["last_batch"] = "dropped" if seen.drops_last else rest
-            said.append(f"the last batch of {rest}{' dropped' if seen.drops_last else ''}")
+            text.append(f"the last batch of {rest}{' dropped' if seen.drops_last else ''}")
         if seen.pass_rows is not None and seen.orders:
             facts["rows_each_pass"] = [*seen.pass_rows]
             facts["twice_in_a_pass"] = seen.twice
             if seen.rows is not None and (max(seen.pass_rows) != seen.rows or seen.twice):
-                said.append(f"{spread(seen.pass_rows)} rows a pass")
+                text.append(f"{spread(seen.pass_rows)} rows a pass")
         passes = count(seen.passes, "pass") if seen.passes > 1 else "one pass"
         passes += f", {seen.left} left before the end" if seen.left else ""
-        said.append(passes + (", shortened here" if seen.shortened else ""))
+        text.append(passes + (", shortened here" if seen.shortened else ""))
         if seen.first is not None and not seen.shortened:
             facts["first_order"] = seen.first.hex()
         shown = name.replace(ROLES[2], NOT_GIVEN)
-        return line("data", f"{shown}: {', '.join(said)}", facts, seen.made or seen.where, of=name.replace(" ", "_"))
+        return line("data", f"{shown}: {', '.join(text)}", facts, seen.made or seen.where, of=name.replace(" ", "_"))
 
 
 def _kind(seen: _Loader) -> tuple[object, ...]:
@@ -500,8 +500,8 @@ class Rows(Section):
             if rows.trained and rows.evaluated:
                 yield self._evaluated(rows)
         for name, rows in self._inner.items():
-            said = f"{name} within it is given {listed(sorted(rows.arguments), 6)}"
-            yield line("data", said, {"arguments": sorted(rows.arguments), "hidden": rows.hidden}, rows.where, of=name)
+            text = f"{name} within it is given {listed(sorted(rows.arguments), 6)}"
+            yield line("data", text, {"arguments": sorted(rows.arguments), "hidden": rows.hidden}, rows.where, of=name)
 
     def _trained(self, rows: _RowsGiven, how: str) -> Line:
         different, times = len(rows.trained), list(rows.trained.values())
@@ -510,14 +510,14 @@ class Rows(Section):
         shape = rows.shape
         if len(set(rows.widths)) > 1:
             shape = f"{spread(rows.widths)} {rows.shape.rpartition(' ')[2]}"
-        said = f"{rows.name} was {how} on {count(different, 'different row' if different > 1 else 'row')}"
-        said += " or more" if rows.too_many else ""
+        text = f"{rows.name} was {how} on {count(different, 'different row' if different > 1 else 'row')}"
+        text += " or more" if rows.too_many else ""
         if max(times) > 1:
-            said += f", each {spread(times)} times" if different > 1 else f", {times[0]} times"
-        said += f"; inputs of {shape}"
+            text += f", each {spread(times)} times" if different > 1 else f", {times[0]} times"
+        text += f"; inputs of {shape}"
         if (scale := rows.scales.get("trained")) is not None:
             facts |= scale.facts()
-            said += f", {scale}"
+            text += f", {scale}"
         facts |= _column_facts(rows.columns.get("trained"))
         facts["arguments"] = sorted(rows.arguments)
         if rows.tokens is not None:
@@ -525,7 +525,7 @@ class Rows(Section):
         if rows.targets:
             bits = BITS if rows.scales else ""
             facts |= {f"with_targets{bits}": f"{rows.with_targets:016x}", "targets": rows.targets}
-        return line("data", said, facts, rows.where, of=rows.name)
+        return line("data", text, facts, rows.where, of=rows.name)
 
     def _evaluated(self, rows: _RowsGiven) -> Line:
         shared = len(rows.trained.keys() & rows.evaluated.keys())
@@ -536,8 +536,8 @@ class Rows(Section):
             facts |= scale.facts()
         facts |= _column_facts(rows.columns.get("asked"))
         which = {0: "none of them", different: "all of them"}.get(shared, f"{shared:,} of them")
-        said = f"{rows.name} was evaluated on {count(different, 'row')}; it was trained on {which}"
-        return line("data", said, facts, rows.evaluated_where, of=f"{rows.name}.asked")
+        text = f"{rows.name} was evaluated on {count(different, 'row')}; it was trained on {which}"
+        return line("data", text, facts, rows.evaluated_where, of=f"{rows.name}.asked")
 
 
 def _columns(given: torch.Tensor) -> np.ndarray[Any, Any] | None:

@@ -94,9 +94,9 @@ class Description(Report):
             each.check + (f" (may follow from {each.explained_by})" if each.explained_by else "")
             for each in self.findings
         ]
-        said = f"{len(self.held)} held, " + (f"found: {', '.join(found)}" if found else "none found anything")
+        text = f"{len(self.held)} held, " + (f"found: {', '.join(found)}" if found else "none found anything")
         if self.held or found:
-            yield f"{'checks':<{INDENT}}{said}"
+            yield f"{'checks':<{INDENT}}{text}"
         if self.shortened:
             yield "Long passes over a DataLoader were shortened: counts are of what was left. --full goes through all."
         yield from (f"note: {note}" for note in self.notes)

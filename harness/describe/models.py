@@ -230,10 +230,10 @@ class Models(Section):
                 if seen.shared_with or seen.copy_of:
                     how = f"is called alone, with parameters of {seen.shared_with}"
                     how = how if seen.shared_with else f"has the weights of {seen.copy_of} and was not trained"
-                said = f"{seen.name} {how}: {count(seen.parameters, 'parameter')}"
+                text = f"{seen.name} {how}: {count(seen.parameters, 'parameter')}"
                 facts = {"parameters": seen.parameters, "modes": sorted(seen.asked), **seen.known_by}
                 yield line(
-                    "model", f"{said}, in {' and '.join(sorted(seen.asked))} mode", facts, seen.where, of=seen.name
+                    "model", f"{text}, in {' and '.join(sorted(seen.asked))} mode", facts, seen.where, of=seen.name
                 )
         for shown, over in self._copies.items():
             followed = self._followed.get(shown)
@@ -248,56 +248,56 @@ class Models(Section):
             "frozen": seen.frozen,
             **seen.known_by,
         }
-        said = (
+        text = (
             f"{seen.name}: {count(seen.parameters, 'parameter')} ({', '.join(seen.types)}, {', '.join(seen.devices)})"
         )
         if seen.trainable == seen.parameters:
-            said += ", all of them trainable"
+            text += ", all of them trainable"
         else:
             few = len(seen.trained) <= len(seen.frozen)
-            said += f", {seen.trainable:,} of them trainable"
-            said += f": {listed(seen.trained)}" if few else f"; frozen: {listed(seen.frozen)}"
+            text += f", {seen.trainable:,} of them trainable"
+            text += f": {listed(seen.trained)}" if few else f"; frozen: {listed(seen.frozen)}"
         if not optimized:
             facts["in_no_optimizer"] = True
-            said += "; in no optimizer, though gradients reach it"
-        yield line("model", said, facts, seen.where, of=seen.name)
+            text += "; in no optimizer, though gradients reach it"
+        yield line("model", text, facts, seen.where, of=seen.name)
         if seen.checkpoint is not None:
-            said = "weights from a checkpoint" + (f", but for {listed(seen.checkpoint)}" if seen.checkpoint else "")
+            text = "weights from a checkpoint" + (f", but for {listed(seen.checkpoint)}" if seen.checkpoint else "")
             facts = {"from_checkpoint": True, "not_in_it": seen.checkpoint}
-            yield line("model", said, facts, seen.where, of=seen.name)
+            yield line("model", text, facts, seen.where, of=seen.name)
         for name, asked in seen.adapters.items():
-            said = f"adapter {name}: {asked['kind']} of rank {asked['rank']} on {listed(asked['targets'], 8)}"
-            said += f", in {count(asked['modules'], 'module')}"
+            text = f"adapter {name}: {asked['kind']} of rank {asked['rank']} on {listed(asked['targets'], 8)}"
+            text += f", in {count(asked['modules'], 'module')}"
             absent = self._absent.get(name)
-            said += f"; no module is named {listed(absent)}" if absent else ""
-            yield line("model", said, asked | {"absent": absent}, seen.where, of=f"{seen.name}.adapter.{name}")
+            text += f"; no module is named {listed(absent)}" if absent else ""
+            yield line("model", text, asked | {"absent": absent}, seen.where, of=f"{seen.name}.adapter.{name}")
         still = patterns(seen.sums)
         if seen.gone and still:
             yield line("model", "", {"unchanged": "not known"}, seen.where, of=seen.name)
         elif still and self._updates:
             of_all = f"{len(seen.sums)} of its trainable tensors" if len(seen.sums) > 1 else "one trainable tensor"
-            said = f"{of_all} never changed: {listed(still)}"
-            yield line("model", said, {"unchanged": still}, seen.where, of=seen.name)
+            text = f"{of_all} never changed: {listed(still)}"
+            yield line("model", text, {"unchanged": still}, seen.where, of=seen.name)
         else:
             yield line("model", "", {"unchanged": still}, seen.where, of=seen.name)
         if seen.frozen:
             changed = patterns(seen.frozen_changed)
-            said = f"frozen and changed all the same: {listed(changed)}" if changed else ""
-            yield line("model", said, {"frozen_changed": changed}, seen.where, of=seen.name)
+            text = f"frozen and changed all the same: {listed(changed)}" if changed else ""
+            yield line("model", text, {"frozen_changed": changed}, seen.where, of=seen.name)
         between = patterns(seen.changed_between)
-        said = f"changed between updates, by something else than an optimizer: {listed(between)}" if between else ""
-        yield line("model", said, {"changed_between": between}, seen.where, of=seen.name)
+        text = f"changed between updates, by something else than an optimizer: {listed(between)}" if between else ""
+        yield line("model", text, {"changed_between": between}, seen.where, of=seen.name)
         modes = " and ".join(sorted(seen.modes))
-        said = f"{seen.name} {'trained' if optimized else 'differentiated'} in {modes} mode"
+        text = f"{seen.name} {'trained' if optimized else 'differentiated'} in {modes} mode"
         facts = {"mode": sorted(seen.modes), "autocast": seen.autocast}
         if seen.sensitive:
             active = sorted(seen.active)
             facts |= {"dropout_and_norms": seen.sensitive, "active": active}
             shown = " or ".join(map(str, active))
-            said += f", {shown} of {count(seen.sensitive, 'module')} with dropout or batch statistics active"
+            text += f", {shown} of {count(seen.sensitive, 'module')} with dropout or batch statistics active"
         if seen.autocast:
-            said += f", under autocast to {seen.autocast}"
-        yield line("model", said, facts, seen.where, of=f"{seen.name}.training")
+            text += f", under autocast to {seen.autocast}"
+        yield line("model", text, facts, seen.where, of=f"{seen.name}.training")
 
     def _checkpoint(self, model: nn.Module) -> list[str] | None:
         """What was not in the checkpoint that its weights come from, as far as transformers says."""
@@ -316,26 +316,26 @@ class Models(Section):
             "rounds": seen.asked_at.number,
             "after_updates": [min(seen.asked_at.first), max(seen.asked_at.latest())],
         }
-        said = f"{seen.name} called {count(calls, 'time')} without an update, in {' and '.join(modes)} mode"
+        text = f"{seen.name} called {count(calls, 'time')} without an update, in {' and '.join(modes)} mode"
         if seen.sensitive == 0 and modes == ["train"]:
-            said += " (which changes nothing in it)"
+            text += " (which changes nothing in it)"
         elif modes == ["eval"] and any(seen.asked_active):
-            said += f" with {max(seen.asked_active)} modules of dropout or batch statistics active"
-        said += {"mixed": ", with and without a graph"}.get(graph, f", {graph}")
-        said += f", after update {seen.asked_at.few(sorted(seen.asked_at.first), MOST_SHOWN)}" if seen.asked_at else ""
-        return line("evaluation", said, facts, seen.asked_where, of=seen.name)
+            text += f" with {max(seen.asked_active)} modules of dropout or batch statistics active"
+        text += {"mixed": ", with and without a graph"}.get(graph, f", {graph}")
+        text += f", after update {seen.asked_at.few(sorted(seen.asked_at.first), MOST_SHOWN)}" if seen.asked_at else ""
+        return line("evaluation", text, facts, seen.asked_where, of=seen.name)
 
 
 def _copied(over: CopyOver, weights: Sequence[float]) -> Line:
     """How a copy of a network follows it: as an average, or a target."""
     shares = sorted({float(f"{each:.3g}") for each in weights})
-    said = f"{over.shown}, built as a network that is trained, "
+    text = f"{over.shown}, built as a network that is trained, "
     if shares:
         part = " to ".join(dict.fromkeys(map(number, (shares[0], shares[-1]))))
-        said += "is set to it" if shares == [1.0] else f"follows it, each mean by {part} of it"
+        text += "is set to it" if shares == [1.0] else f"follows it, each mean by {part} of it"
     else:
-        said += "was changed by something else than an optimizer"
-    return line("model", said, {"shares": shares}, over.where, of=f"copy.{over.shown}")
+        text += "was changed by something else than an optimizer"
+    return line("model", text, {"shares": shares}, over.where, of=f"copy.{over.shown}")
 
 
 def _adapters(model: nn.Module) -> dict[str, dict[str, Any]]:

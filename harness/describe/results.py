@@ -170,32 +170,32 @@ class Metrics(Section):
         names = Names()
         for key, seen in self._metrics.items():
             facts: dict[str, Any] = {"times": seen.times, "after": seen.after.ends()}
-            said = f"{seen.name}, after update {seen.after.few(seen.after.first, MOST_SHOWN)}"
+            text = f"{seen.name}, after update {seen.after.few(seen.after.first, MOST_SHOWN)}"
             facts |= {"options": seen.options, "references": seen.references}
             if seen.rows is not None and seen.rows[1]:
                 facts["rows"] = [*seen.rows[:2]]
-                said += f", of {count(seen.rows[2], 'row')}"
+                text += f", of {count(seen.rows[2], 'row')}"
             if seen.values:
                 named = [(name if name != seen.name else "", value) for name, value in seen.values.items()]
-                said += f": {listed(f'{name} {number(value)}'.strip() for name, value in named)}"
-                said += " at the end" if len(seen.series) > 1 else ""
-            yield line("metric", said, facts, seen.where, of=names.of(key, seen.name))
+                text += f": {listed(f'{name} {number(value)}'.strip() for name, value in named)}"
+                text += " at the end" if len(seen.series) > 1 else ""
+            yield line("metric", text, facts, seen.where, of=names.of(key, seen.name))
         for (name, rows), by_hand in self._by_hand.items():
             facts = {"of": dict(by_hand.shapes.most_common(MOST_CLASSES))}
-            said = f"computed by the script: {BY_HAND.get(name, name)} of {listed(by_hand.shapes)}"
+            text = f"computed by the script: {BY_HAND.get(name, name)} of {listed(by_hand.shapes)}"
             if by_hand.sums:
                 total, numbers = by_hand.sums[max(by_hand.sums)]
-                said += (
+                text += (
                     f"; {number(total / max(1, numbers))} on average over {numbers:,}, after update {max(by_hand.sums)}"
                 )
-            yield line("metric", said, facts, by_hand.where, of=names.of(("by hand", name, rows), f"by_hand.{name}"))
+            yield line("metric", text, facts, by_hand.where, of=names.of(("by hand", name, rows), f"by_hand.{name}"))
 
         for fact in self._reported[:MOST_REPORTED]:
             name = names.of((fact.name, fact.where), f"reported.{'_'.join(fact.name.split())}")
             by = "it could not be reproduced" if fact.by is None else f"it is {fact.by}"
-            said = f"reported: {fact.name} {number(fact.number)}; {by}"
+            text = f"reported: {fact.name} {number(fact.number)}; {by}"
             facts = {f"by{BITS}": "unknown" if fact.by is None else fact.by.key, "times": fact.rounds}
-            yield line("metric", said, facts, fact.where, of=name)
+            yield line("metric", text, facts, fact.where, of=name)
 
     def numbers(self) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}
@@ -320,19 +320,19 @@ class Saves(Section):
     def lines(self) -> Iterator[Line]:
         for place, seen in enumerate(self._saves.values(), start=1):
             what = [f"{each} to {_shown(paths)}" if paths else each for each, paths in seen.what.items()]
-            said = f"{'; '.join(what)}; after update {seen.after.few(seen.after.first, MOST_SHOWN)}"
+            clause = f"{'; '.join(what)}; after update {seen.after.few(seen.after.first, MOST_SHOWN)}"
             facts: dict[str, Any] = {"what": sorted(seen.what), "after": seen.after.ends(), "times": seen.times}
             if seen.whose:
                 facts["weights_of"] = list(seen.whose)
-                said += f"; the weights of {listed(seen.whose)}"
+                clause += f"; the weights of {listed(seen.whose)}"
             if seen.current is not None:
-                said += "; with the weights that the training began with" if seen.untouched else ""
-                said += "; not the weights that the model had then" if not (seen.current or seen.untouched) else ""
+                clause += "; with the weights that the training began with" if seen.untouched else ""
+                clause += "; not the weights that the model had then" if not (seen.current or seen.untouched) else ""
                 facts |= {"current": seen.current, "untouched": seen.untouched}
             if seen.again is not None:
-                said += f"; the model, loaded again, {seen.again}"
+                clause += f"; the model, loaded again, {seen.again}"
                 facts["again"] = seen.again
-            yield line("saved", said, facts, seen.where, of=str(place))
+            yield line("saved", clause, facts, seen.where, of=str(place))
         if self._other_than_evaluated is not None:
             text = "no state that was saved has the weights that were evaluated last"
             yield line("saved", text, {"other_than_evaluated": True}, self._other_than_evaluated)
@@ -385,12 +385,12 @@ class Loads(Section):
             into = kind if model is None else self._names.of_number(model, kind)
             after = list(dict.fromkeys(each[0] for each in loads))
             _, entries, missing, unexpected = loads[-1]
-            said = f"a state of {count(entries, 'entry')} was loaded into {into}, after update {listed(after)}"
-            said += f"; {missing} of its own were not in it" if missing else ""
-            said += f"; {unexpected} in it have no place" if unexpected else ""
+            text = f"a state of {count(entries, 'entry')} was loaded into {into}, after update {listed(after)}"
+            text += f"; {missing} of its own were not in it" if missing else ""
+            text += f"; {unexpected} in it have no place" if unexpected else ""
             facts = {"times": len(loads), "after": [after[0], after[-1]], "entries": entries}
             facts |= {"missing": missing, "unexpected": unexpected}
-            yield line("loaded", said, facts, where, of=names.of((into, where), into))
+            yield line("loaded", text, facts, where, of=names.of((into, where), into))
 
 
 class Randomness(Section):
@@ -423,12 +423,12 @@ class Randomness(Section):
             drawn = now[library] != began
             facts = {"seeds": values[:FIRST], "times": len(seeds), "drawn": drawn or bool(seeds)}
             if seeds:
-                said = f"seeded with {listed(values) or 'something else than a number'}"
-                said += f", {len(seeds)} times" if len(seeds) > 1 else ""
+                text = f"seeded with {listed(values) or 'something else than a number'}"
+                text += f", {len(seeds)} times" if len(seeds) > 1 else ""
             else:
-                said = "not seeded, but used" if drawn else "not seeded, not used"
-            alike.setdefault((said, seeds[0][1] if seeds else None), []).append(library)
+                text = "not seeded, but used" if drawn else "not seeded, not used"
+            alike.setdefault((text, seeds[0][1] if seeds else None), []).append(library)
             yield line("randomness", "", facts, of=library)
-        for (said, where), libraries in alike.items():
+        for (text, where), libraries in alike.items():
             *before, last = libraries
-            yield line("randomness", f"{', '.join(before)}{' and ' * bool(before)}{last} {said}", {}, where)
+            yield line("randomness", f"{', '.join(before)}{' and ' * bool(before)}{last} {text}", {}, where)

@@ -126,11 +126,11 @@ class Taught(Section):
             return
         real = self._tokens - self._padding
         padding = f" and {self._padding / self._tokens:.0%} padding" if self._padding else ""
-        said = f"{count(self._rows, 'row')} of {count(real, 'token')}{padding}"
-        said += f"; {self._taught / max(1, real):.0%} of the tokens are taught"
-        said += f", the last token of a row in {self._ends:,} of {count(self._rows, 'row')}"
-        said += f"; {count(self._without, 'row')} without a token that is taught" if self._without else ""
-        said += "" if self._all else LOOKED_AT_ONLY
+        text = f"{count(self._rows, 'row')} of {count(real, 'token')}{padding}"
+        text += f"; {self._taught / max(1, real):.0%} of the tokens are taught"
+        text += f", the last token of a row in {self._ends:,} of {count(self._rows, 'row')}"
+        text += f"; {count(self._without, 'row')} without a token that is taught" if self._without else ""
+        text += "" if self._all else LOOKED_AT_ONLY
         facts = {
             "rows": self._rows,
             "tokens": real,
@@ -140,7 +140,7 @@ class Taught(Section):
             "last_token": self._ends,
             "second_token": self._begins,
         }
-        yield line("taught", said, facts, self._where)
+        yield line("taught", text, facts, self._where)
 
 
 class Losses(Section):
@@ -226,11 +226,11 @@ class Losses(Section):
             yield line("loss", share[0], {"share_of_the_mean": share[1]}, self._where)
         if self._values:
             first, last = self._values[0], self._last()
-            said = f"{number(first)} at first, {number(last)} at the end"
+            clause = f"{number(first)} at first, {number(last)} at the end"
             if share and share[1] and abs(share[1] - 1) > SHARE_RTOL:
-                said += f"; as means over the targets {number(first / share[1])} and {number(last / share[1])}"
-            said += f"; not a finite number in {self._not_finite} of the first updates" if self._not_finite else ""
-            yield line("loss", said, {"not_finite": self._not_finite})
+                clause += f"; as means over the targets {number(first / share[1])} and {number(last / share[1])}"
+            clause += f"; not a finite number in {self._not_finite} of the first updates" if self._not_finite else ""
+            yield line("loss", clause, {"not_finite": self._not_finite})
 
     def numbers(self) -> dict[str, list[float]]:
         return {"loss": [*self._updates.losses, self._last()]} if self._values else {}
@@ -247,29 +247,29 @@ class Losses(Section):
         facts["counted"] = seen.counted
         facts["ignored"] = seen.ignored
         weightless = int(seen.weightless)
-        said = f"{seen.function} of {seen.shape}"
+        text = f"{seen.function} of {seen.shape}"
         options = {name: value for name, value in seen.options.items() if DEFAULTS.get(name) != value}
         if options:
-            said += f" ({', '.join(f'{n} {value}' if value is not True else n for n, value in options.items())})"
-        said += f", {'at least ' * seen.more}{count(seen.counted, 'target')}"
-        said += LOOKED_AT_ONLY if seen.by_hand and not self._all else ""
+            text += f" ({', '.join(f'{n} {value}' if value is not True else n for n, value in options.items())})"
+        text += f", {'at least ' * seen.more}{count(seen.counted, 'target')}"
+        text += LOOKED_AT_ONLY if seen.by_hand and not self._all else ""
         weight = facts.get("weight", 1.0)
         if weight != 1.0:
             words = {None: "never differentiated", "varies": "with a weight that varies"}
-            said += f" ({words[weight] if weight in words else f'the loss multiplied by {number(weight)}'})"
+            text += f" ({words[weight] if weight in words else f'the loss multiplied by {number(weight)}'})"
         if seen.ignored:
-            said += f", {seen.ignored:,} ignored ({seen.ignored / (seen.counted + seen.ignored):.0%})"
+            text += f", {seen.ignored:,} ignored ({seen.ignored / (seen.counted + seen.ignored):.0%})"
         if weightless:
             facts["weightless"] = weightless
-            said += f", {weightless:,} of them with a weight of 0"
+            text += f", {weightless:,} of them with a weight of 0"
         if seen.targets.startswith(("int", "uint", "bool")) and not seen.many and seen.classes:
             facts["classes"] = {str(int(each)): seen.classes[each] for each in sorted(seen.classes)}
             of_class = (f"{value} of class {key}" for key, value in facts["classes"].items())
-            said += f": {listed(of_class, most=6)}" if seen.width <= MOST_NAMED else ""
+            text += f": {listed(of_class, most=6)}" if seen.width <= MOST_NAMED else ""
         elif seen.targets.startswith("float") and not seen.many and len(seen.classes) <= 2:
             facts["classes"] = {f"{each:g}": seen.classes[each] for each in sorted(seen.classes)}
-            said += ": " + listed(f"{value} of {key}" for key, value in facts["classes"].items())
-        return line("loss", said, facts, seen.where, of=name)
+            text += ": " + listed(f"{value} of {key}" for key, value in facts["classes"].items())
+        return line("loss", text, facts, seen.where, of=name)
 
     def _share(self) -> tuple[str, float] | None:
         """What is differentiated, beside the mean over the targets, where it is the same part of it each time."""

@@ -255,11 +255,11 @@ class Optimizers(Section):
             for each in seen.groups
         ]
         filled = [each for each in seen.groups if each.tensors]
-        said = f"{seen.name}: " if len(filled) < 2 else f"{seen.name}, {len(filled)} groups: "
-        said += "; ".join(_said(each) for each in filled)
+        clause = f"{seen.name}: " if len(filled) < 2 else f"{seen.name}, {len(filled)} groups: "
+        clause += "; ".join(_said(each) for each in filled)
         numbered = enumerate(groups, start=1)
         facts = {f"group_{place}.{key}": value for place, group in numbered for key, value in group.items()}
-        yield line("optimizer", said, facts, seen.made or seen.where, of=seen.name)
+        yield line("optimizer", clause, facts, seen.made or seen.where, of=seen.name)
         text = f"trainable and in no optimizer: {listed(seen.in_none)}" if seen.in_none else ""
         facts = {"in_none": seen.in_none, SHAPES: seen.shapes}
         yield line("optimizer", text, facts, seen.made or seen.where, of=seen.name)
@@ -293,8 +293,8 @@ class Optimizers(Section):
             f"{seen.skipped} left out by the GradScaler": seen.skipped,
             f"{count(seen.state_lost, 'step')} lost the optimizer's state": seen.state_lost,
         }
-        said = "; ".join([*parts, *(each for each, is_so in unusual.items() if is_so)])
-        return line("update", said, facts, seen.where, of=seen.name)
+        text = "; ".join([*parts, *(each for each, is_so in unusual.items() if is_so)])
+        return line("update", text, facts, seen.where, of=seen.name)
 
     def lines(self) -> Iterator[Line]:
         for seen in self._seen:
@@ -323,13 +323,13 @@ class Optimizers(Section):
         apart = _rates_apart(seen)
         if apart:
             facts["groups"] = {str(place): [first, last] for place, (first, last, _) in seen.of_groups.items()}
-            said = f"the learning rates of {seen.name}: {apart},{by or ' set by the script itself'}"
+            text = f"the learning rates of {seen.name}: {apart},{by or ' set by the script itself'}"
         elif min(rates) == peak:
-            said = f"the learning rate of {seen.name} stays {number(peak)}" + by.replace(" by", ", under")
+            text = f"the learning rate of {seen.name} stays {number(peak)}" + by.replace(" by", ", under")
         else:
             rises = f", up to {number(peak)} at update {rates.index(peak) + 1}" if peak not in (first, last) else ""
-            said = f"the learning rate of {seen.name} goes from {number(first)}{rises} to {number(last)}{by}"
-        return line("schedule", said, facts, seen.scheduled_where or seen.where, of=seen.name)
+            text = f"the learning rate of {seen.name} goes from {number(first)}{rises} to {number(last)}{by}"
+        return line("schedule", text, facts, seen.scheduled_where or seen.where, of=seen.name)
 
     def _never_stepped(self, seen: _Optimizer) -> str | None:
         """The class of a scheduler that was made for an optimizer, and is alive."""
@@ -347,11 +347,11 @@ def _rates_apart(seen: _Optimizer) -> str:
     alike = not shares or math.isclose(min(shares), max(shares), rel_tol=1e-6)
     if not any(moving) or (alike and all(moving)):
         return ""
-    said = (
+    text = (
         f"group {place} {f'from {number(first)} to {number(last)}' if moved else f'stays {number(first)}'}"
         for place, (first, last, moved) in seen.of_groups.items()
     )
-    return listed(said, most=6)
+    return listed(text, most=6)
 
 
 def _passes(seen: _Optimizer) -> str:
@@ -394,15 +394,15 @@ def _group(group: dict[str, Any], names: dict[int, str]) -> _GroupSettings:
 
 
 def _said(group: _GroupSettings) -> str:
-    said = f"{count(group.tensors, 'tensor')} of {count(group.elements, 'number')}"
+    text = f"{count(group.tensors, 'tensor')} of {count(group.elements, 'number')}"
     if group.rate is not None:
-        said += f", learning rate {number(group.rate)}"
+        text += f", learning rate {number(group.rate)}"
     decay = group.settings.get("weight_decay")
-    said += f", weight decay {number(decay)}" if decay else ", no weight decay"
+    text += f", weight decay {number(decay)}" if decay else ", no weight decay"
     for name in ("betas", "momentum", "nesterov"):
         if value := group.settings.get(name):
-            said += f", {name} {tuple(value) if isinstance(value, (list, tuple)) else value}"
-    return said
+            text += f", {name} {tuple(value) if isinstance(value, (list, tuple)) else value}"
+    return text
 
 
 def _norm(tensors: Sequence[torch.Tensor]) -> float:

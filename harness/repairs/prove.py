@@ -40,8 +40,8 @@ def _check(workdir: Workdir, options: WatchOptions, timeout: float) -> CheckRepo
     if file.exists():
         report: CheckReport = TypeAdapter(CheckReport).validate_json(file.read_bytes())
         return report
-    said = [line for line in start.said.splitlines() if line.strip()]
-    return f"it takes more than {timeout:.0f} s" if start.timed_out else (said or ["it ended without a message"])[-1]
+    lines = [line for line in start.stderr.splitlines() if line.strip()]
+    return f"it takes more than {timeout:.0f} s" if start.timed_out else (lines or ["it ended without a message"])[-1]
 
 
 @dataclass

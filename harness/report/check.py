@@ -39,7 +39,7 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
         yield f"  note: {note}"
     if report.updates or report.crashed is None:
         yield f"  {_looked_at(report, hint=not verbose)}"
-        yield from (f"  {what:<{WIDEST}}{said}" for what, said in report.did.items())
+        yield from (f"  {what:<{WIDEST}}{text}" for what, text in report.did.items())
         if "metrics" in _blind(report) and not report.did.get("scored", "nothing").startswith("nothing"):
             yield f"  harness vary {report.script} tests whether the score changes when something irrelevant changes"
     if verbose:
@@ -86,7 +86,7 @@ def receipt_lines(report: CheckReport, versions: Mapping[str, str | None], words
         follows = f" (may follow from `{finding.explained_by}`)" if finding.explained_by else ""
         indent = "  " if finding.explained_by else ""
         yield f"{indent}- {finding.severity} `{finding.check}` {finding.where}: {finding.observed}{follows}"
-    yield from (f"- {what}: {said}" for what, said in report.did.items())
+    yield from (f"- {what}: {text}" for what, text in report.did.items())
     yield f"- {_looked_at(report)}"
     for why, checks in ((each.why, each.checks) for each in report.did_not_apply):
         if any(check.startswith("ranks::") for check in checks):

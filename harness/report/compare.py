@@ -40,8 +40,8 @@ def outcome_lines(report: CompareReport) -> Iterator[str]:
 
 def _sentence(difference: Difference) -> str:
     values = "; ".join(f"{value} in {run}" for value, run in zip(difference.values, "AB", strict=False))
-    said = f"{difference.what}: {values}" if values else difference.what
+    text = f"{difference.what}: {values}" if values else difference.what
     if difference.size is None:
-        return said if values else f"{said}: different"
-    share = f"{said}, largest difference {difference.size:.1e} (relative)"
+        return text if values else f"{text}: different"
+    share = f"{text}, largest difference {difference.size:.1e} (relative)"
     return share + (f"; rounding explains up to {difference.rounding:.0e}" if difference.rounding else "")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.baseline.rows import is_digest, of_what
 from harness.baseline.settings_table import SETTINGS
-from harness.baseline.trainings import NUMBERS, first_update, said
+from harness.baseline.trainings import NUMBERS, error_line, first_update
 from harness.findings import few, shortened
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def verdict_lines(verdict: TrainingVerdict) -> Iterator[str]:
     """The first section that differs, whole; of those behind it, which may follow from it, the first fact each; and
     the numbers, whatever differs."""
     for each in verdict.findings:
-        yield f"{verdict.name}: error: {said(each)}"
+        yield f"{verdict.name}: error: {error_line(each)}"
     if not verdict.changed:
         if not verdict.findings:
             yield f"{verdict.name}: matches its baseline in {verdict.facts} facts; {verdict.lane}"

@@ -287,10 +287,10 @@ class Starts:
             orders = workdir.orders(place=kill.place, tells_held_out=True, **how)
             killed = workdir.start(orders, patience + (kill.grace or 0.0))
             if not killed.journals[kill.rank or 0].killed:
-                said = f"it was stopped after {patience:.0f} s" if killed.timed_out else killed.said.strip()
+                why = f"it was stopped after {patience:.0f} s" if killed.timed_out else killed.stderr.strip()
                 raise CannotTry(
                     f"{script} did not reach the point where it was to be killed, {kill.kind} at update {kill.at}, "
-                    f"although the uninterrupted run did; {said or 'it printed nothing'}"
+                    f"although the uninterrupted run did; {why or 'it printed nothing'}"
                 )
             if kill.restarts:
                 resumed = replace(killed, journals=killed.restarted, seconds=0.0)

@@ -111,9 +111,9 @@ def main() -> NoReturn:
     for number in PASSED_ON:
         with suppress(OSError, ValueError):
             signal.signal(number, lambda number, _: _pass_on(pid, number))
-    said, status = _forward(read, pid, lambda text: _tell(about, program, arguments, None, text))
+    output, status = _forward(read, pid, lambda text: _tell(about, program, arguments, None, text))
     if status:
-        _tell(about, program, arguments, status, said)
+        _tell(about, program, arguments, status, output)
     if os.WIFSIGNALED(status):
         with suppress(OSError):  # no process handles SIGKILL
             signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
@@ -131,20 +131,20 @@ def _forward(read: int, pid: int, tell: Callable[[bytes], bool]) -> tuple[bytes,
 
     Where ``tell`` finds something in it, it is looked at no more: a program may be killed before it ends.
     """
-    said, status = b"", None
+    output, status = b"", None
     while True:
         ready, _, _ = select.select([read], [], [], 0.0 if status is not None else 0.02)
         if ready:
             got = os.read(read, 65536)
             if got:
-                said = (said + got)[-LAST:]
+                output = (output + got)[-LAST:]
                 _write(got)
-                if tell(said):
-                    said = b""
+                if tell(output):
+                    output = b""
                 continue
             if status is None:
                 status = os.waitpid(pid, 0)[1]
-            return said, status
+            return output, status
         if status is not None:
             break
         ended, found = os.waitpid(pid, os.WNOHANG)
@@ -154,7 +154,7 @@ def _forward(read: int, pid: int, tell: Callable[[bytes], bool]) -> tuple[bytes,
             while got := os.read(read, 65536):
                 _write(got)
         os._exit(0)
-    return said, status
+    return output, status
 
 
 def _write(data: bytes) -> None:
@@ -163,12 +163,12 @@ def _write(data: bytes) -> None:
             data = data[os.write(2, data) :]
 
 
-def _tell(about: Mapping[str, Any], program: str, arguments: Sequence[str], status: int | None, said: bytes) -> bool:
+def _tell(about: Mapping[str, Any], program: str, arguments: Sequence[str], status: int | None, output: bytes) -> bool:
     """Write to the log if a program says that it was not allowed to write; whether it does.
 
     A path that this process, outside of the fence, could not write to either was refused by somebody else.
     """
-    for line in said.decode(errors="replace").splitlines():
+    for line in output.decode(errors="replace").splitlines():
         if (refused := REFUSED.search(line)) is None:
             continue
         named = PATH.search(line, refused.end()) or PATH.search(line)

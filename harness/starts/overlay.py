@@ -311,8 +311,8 @@ def refused_because() -> str | None:
         plan.write(home)
         words = [sys.executable, "-I", "-S", view.__file__, str(home), "--", sys.executable, "-I", "-S", "-c", _WRITES]
         tried = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
-        said = tried.stderr.strip().splitlines()
-        return None if tried.returncode == 0 else (said or ["a process ended without a message"])[-1][:200]
+        lines = tried.stderr.strip().splitlines()
+        return None if tried.returncode == 0 else (lines or ["a process ended without a message"])[-1][:200]
     finally:
         view.remove(plan)
         shutil.rmtree(home, ignore_errors=True)

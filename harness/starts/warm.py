@@ -41,7 +41,7 @@ class Request:
     """The file with its orders (:class:`harness.starts.orders.Orders`)."""
     folder: str
     """Its working directory."""
-    said: str
+    output: str
     """The file for its output; what it prints to stderr goes to ``said`` with the suffix ``.err``."""
     environment: dict[str, str] = field(default_factory=dict)
     enters: str | None = None
@@ -175,9 +175,9 @@ def _copy(request: Request) -> NoReturn:
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)
-        said = os.open(request.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        errors = os.open(f"{request.said}.err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        for number, file in enumerate((nothing, said, errors)):
+        out = os.open(request.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        errors = os.open(f"{request.output}.err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        for number, file in enumerate((nothing, out, errors)):
             os.dup2(file, number)
             os.close(file)
         os.environ.update(request.environment)

@@ -72,7 +72,7 @@ class Start:
     journals: list[Journal]
     """Journal of each process."""
     seconds: float
-    said: str
+    stderr: str
     """The end of what it printed to stderr."""
     timed_out: bool = False
     fingerprint: dict[str, Any] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Start:
         beside.mkdir(parents=True)
         for file in Path(orders.folder).glob("journal-*"):
             shutil.copyfile(file, beside / file.name)
-        about = {"seconds": self.seconds, "said": self.said, "timed_out": self.timed_out}
+        about = {"seconds": self.seconds, "stderr": self.stderr, "timed_out": self.timed_out}
         about["there"] = sorted(self.journals[0].there)
         write_atomically(beside / ABOUT, json.dumps({**about, "at": at, "restarts": orders.restarts}))
         os.rename(beside, folder)
@@ -154,8 +154,8 @@ class Workdir:
         orders.write()
         there = self._directory.files(os.path.realpath(os.getcwd()))
         begun = time.perf_counter()
-        with (self._home / "stderr.txt").open("w+") as said:
-            with self._started(orders, said) as process:
+        with (self._home / "stderr.txt").open("w+") as stderr:
+            with self._started(orders, stderr) as process:
                 timed_out = False
                 try:
                     process.wait(timeout)
@@ -164,8 +164,8 @@ class Workdir:
                 finally:
                     if process.poll() != 0:
                         _end_ranks(orders)
-            said.seek(0)
-            text = said.read()[-MOST_SAID:]
+            stderr.seek(0)
+            text = stderr.read()[-MOST_SAID:]
         return self._over(orders, there, time.perf_counter() - begun, text, timed_out=timed_out)
 
     def start_warm(self, warm: Warm, number: int, orders: Orders, timeout: float | None = None) -> tuple[Start, str]:
@@ -175,14 +175,14 @@ class Workdir:
         """
         orders.write()
         there = self._directory.files(os.path.realpath(os.getcwd()))
-        begun, said = time.perf_counter(), self._home / f"said-{self._starts}"
+        begun, out = time.perf_counter(), self._home / f"said-{self._starts}"
         enters = str(self._directory.home) if isinstance(self._directory, Overlay) else None
-        request = Request(number, str(orders.file), str(self.folder), str(said), self.environment(), enters)
+        request = Request(number, str(orders.file), str(self.folder), str(out), self.environment(), enters)
         status = warm.start(request, timeout)
         seconds = time.perf_counter() - begun
-        with open(said, encoding="utf-8", errors="replace") as file:
+        with open(out, encoding="utf-8", errors="replace") as file:
             printed = file.read(MOST_PRINTED)
-        errors = Path(f"{said}.err").read_text(encoding="utf-8", errors="replace")[-MOST_SAID:]
+        errors = Path(f"{out}.err").read_text(encoding="utf-8", errors="replace")[-MOST_SAID:]
         return self._over(orders, there, seconds, errors, timed_out=status is None), self.real(printed)
 
     def _over(self, orders: Orders, there: frozenset[str], seconds: float, text: str, *, timed_out: bool) -> Start:
@@ -254,7 +254,7 @@ class Workdir:
         """A text with the user's own paths."""
         return self._directory.mirror.real(text)
 
-    def _started(self, orders: Orders, said: TextIO) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    def _started(self, orders: Orders, stderr: TextIO) -> AbstractContextManager[subprocess.Popen[bytes]]:
         child = [self.command.python, "-P", "-m", "harness.starts.child", str(orders.file)]
         return started(
             self._directory.starts([*self._launcher(orders), *child]),
@@ -263,7 +263,7 @@ class Workdir:
             env={**os.environ, **self.environment()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=stderr,
         )
 
     def _inside(self, word: str) -> str:
@@ -352,10 +352,10 @@ def must_train(start: Start, command: Command, *, launched: str, idle: str) -> N
     script = command.script
     for journal in start.journals:
         if journal.end is None or journal.end.crashed is not None:
-            said = start.said.strip() if journal.end is None else str(journal.end.crashed)
-            if "environment variable RANK expected" in said and command.processes == 1:
+            stderr = start.stderr.strip() if journal.end is None else str(journal.end.crashed)
+            if "environment variable RANK expected" in stderr and command.processes == 1:
                 raise CannotTry(f"{script} must be started by torchrun (RANK is not set): {launched}")
-            raise CannotTry(f"{script} crashed:\n{said or 'it ended without a message'}")
+            raise CannotTry(f"{script} crashed:\n{stderr or 'it ended without a message'}")
         if journal.end.failed is not None:
             raise CannotTry(f"{script} could not be recorded: {journal.end.failed}")
         if not journal.updates and (read := next((each.path for each in journal.loads if each.path), None)):

@@ -25,7 +25,7 @@ from harness.watch.run.batches import labels_of, tensors_in
 
 FILE = "account.json"
 
-MOST_SAID = 20_000
+MOST_REPORTED = 20_000
 """Numbers that are kept of what a script reports."""
 
 ASKED_AGAIN = ("evaluated twice", "evaluation batches", "evaluation order")
@@ -36,7 +36,7 @@ NO_RESULT = re.compile(r"\b(lr|learning.rate|time|sec(ond)?s?|eta|elapsed|per.se
 
 
 @dataclass(frozen=True)
-class Said:
+class ReportedNumber:
     """A number that the script reported."""
 
     name: str
@@ -81,7 +81,7 @@ class LoaderUsed:
 
 @dataclass(frozen=True)
 class Account:
-    said: tuple[Said, ...] = ()
+    reported: tuple[ReportedNumber, ...] = ()
     loaders: tuple[LoaderUsed, ...] = ()
     seeded: tuple[str, ...] = ()
     """The libraries whose random numbers the script seeded itself."""
@@ -105,9 +105,9 @@ class Account:
     @classmethod
     def read(cls, folder: str) -> Account:
         found = json.loads(Path(folder, FILE).read_text(encoding="utf-8"))
-        said = tuple(Said(**each) for each in found.pop("said"))
+        reported = tuple(ReportedNumber(**each) for each in found.pop("reported"))
         loaders = tuple(LoaderUsed(**{**each, "labels": tuple(each["labels"])}) for each in found.pop("loaders"))
-        return cls(said, loaders, tuple(found.pop("seeded")), **found)
+        return cls(reported, loaders, tuple(found.pop("seeded")), **found)
 
 
 @dataclass
@@ -132,7 +132,7 @@ class Accountant(OutcomeListener):
 
     def __init__(self, monitor: Monitor, loaders: Loaders, change: Change) -> None:
         self.monitor, self._loaders, self._change = monitor, loaders, change
-        self._said = First[Said](MOST_SAID)
+        self._reported = First[ReportedNumber](MOST_REPORTED)
         self._used: dict[int, _Used] = {}
         self._seeded: dict[str, None] = {}
         self._gave: set[int] = set()
@@ -147,7 +147,7 @@ class Accountant(OutcomeListener):
     def account(self) -> Account:
         used = tuple(self._of(number, used) for number, used in sorted(self._used.items()))
         return Account(
-            said=tuple(self._said),
+            reported=tuple(self._reported),
             loaders=used,
             seeded=tuple(self._seeded),
             carries=self._carries,
@@ -199,7 +199,9 @@ class Accountant(OutcomeListener):
         for number in numbers_in(event.text):
             if kind_of(number.name) is not None and not NO_RESULT.search(number.name):
                 at = event.at.updates_made
-                self._said.append(Said(number.name, number.value, number.half, number.percent, event.where, at))
+                self._reported.append(
+                    ReportedNumber(number.name, number.value, number.half, number.percent, event.where, at)
+                )
 
     # What is evaluated
 
@@ -233,11 +235,11 @@ class Accountant(OutcomeListener):
         autograd = torch.inference_mode() if torch.is_inference_mode_enabled() else torch.no_grad()
         try:
             with self.monitor.suspended, unchanged_random_state(), autograd:
-                said = event.model(*copies[0], **copies[1])
+                again = event.model(*copies[0], **copies[1])
         except Exception:  # noqa: BLE001 - a model that can be called once, as one that counts on what came before
             return
         self._again += 1
-        before, after = ([digest(each) for _, each in tensors_in(each)] for each in (event.output, said))
+        before, after = ([digest(each) for _, each in tensors_in(each)] for each in (event.output, again))
         if before != after:
             self._otherwise += 1
             self._otherwise_at = self._otherwise_at or event.where
@@ -259,13 +261,13 @@ class Accountant(OutcomeListener):
                 group["lr"] = rate
 
 
-def _fit(said: torch.Tensor, labels: torch.Tensor) -> float | None:
+def _fit(logits: torch.Tensor, labels: torch.Tensor) -> float | None:
     """Hits, or the sum of the products where there is one answer for a row."""
-    labels = labels.to(said.device)
-    if said.shape[:1] + said.shape[2:] == labels.shape and said.dim() > 1 and not labels.is_floating_point():
-        return float((said.argmax(1) == labels).sum())
-    if said.numel() == labels.numel():
-        return float(said.reshape(-1).double() @ labels.reshape(-1).double())
+    labels = labels.to(logits.device)
+    if logits.shape[:1] + logits.shape[2:] == labels.shape and logits.dim() > 1 and not labels.is_floating_point():
+        return float((logits.argmax(1) == labels).sum())
+    if logits.numel() == labels.numel():
+        return float(logits.reshape(-1).double() @ labels.reshape(-1).double())
     return None
 
 

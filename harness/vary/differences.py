@@ -10,7 +10,7 @@ from typing import Literal
 from harness.digests import differing
 from harness.findings import few
 from harness.starts.journal import Journal, Update, loss_in, losses_shown
-from harness.vary.account import Account, Said
+from harness.vary.account import Account, ReportedNumber
 from harness.watch.facts.formulas import RATES
 
 NAMES_SHOWN = 3
@@ -107,7 +107,7 @@ class Series:
 
     name: str
     where: str | None
-    said: tuple[Said, ...]
+    reported: tuple[ReportedNumber, ...]
 
 
 Numbers = dict[tuple[str, str | None], Series]
@@ -115,10 +115,10 @@ Numbers = dict[tuple[str, str | None], Series]
 
 def series(run: Run) -> Numbers:
     """The numbers of a start, by name and line."""
-    found: dict[tuple[str, str | None], list[Said]] = {}
-    for each in run.account.said:
+    found: dict[tuple[str, str | None], list[ReportedNumber]] = {}
+    for each in run.account.reported:
         found.setdefault((each.name, each.where), []).append(each)
-    return {key: Series(*key, tuple(said)) for key, said in found.items()}
+    return {key: Series(*key, tuple(numbers)) for key, numbers in found.items()}
 
 
 def steady(one: Run, again: Run) -> tuple[Numbers, Series | None]:
@@ -127,7 +127,7 @@ def steady(one: Run, again: Run) -> tuple[Numbers, Series | None]:
     same = {
         key: each
         for key, each in first.items()
-        if key in second and [s.value for s in each.said] == [s.value for s in second[key].said]
+        if key in second and [s.value for s in each.reported] == [s.value for s in second[key].reported]
     }
     return same, next((each for key, each in first.items() if key not in same), None)
 
@@ -137,8 +137,8 @@ class Another:
     """A number that is another in two starts."""
 
     name: str
-    one: Said
-    other: Said
+    one: ReportedNumber
+    other: ReportedNumber
 
 
 def numbers_apart(numbers: Numbers, other: Run, rows: int) -> Another | None:
@@ -148,40 +148,40 @@ def numbers_apart(numbers: Numbers, other: Run, rows: int) -> Another | None:
     """
     theirs = series(other)
     for key, number in numbers.items():
-        pairs = list(zip(number.said, theirs[key].said, strict=False)) if key in theirs else []
+        pairs = list(zip(number.reported, theirs[key].reported, strict=False)) if key in theirs else []
         apart = [(one, two) for one, two in pairs if abs(one.value - two.value) > _margin(one, rows)]
         if apart:
             return Another(number.name, *apart[0])
     return None
 
 
-def _margin(said: Said, rows: int) -> float:
+def _margin(number: ReportedNumber, rows: int) -> float:
     """Amount by which a number may change: a unit of its last digit, rounding, and what does not matter."""
-    value = abs(said.value)
-    whole = 100.0 if said.percent or value > 1 else 1.0
+    value = abs(number.value)
+    whole = 100.0 if number.percent or value > 1 else 1.0
     share = value / whole
-    if said.kind in RATES and share <= 1 and rows:
+    if number.kind in RATES and share <= 1 and rows:
         error = whole * math.sqrt(share * (1 - share) / rows)
     else:
         error = SHARE_OF_NUMBER * value
-    return max(2.0 * said.half * (1 + 1e-6), ROUNDING * value, MUCH * error)
+    return max(2.0 * number.half * (1 + 1e-6), ROUNDING * value, MUCH * error)
 
 
 def are_equal(numbers: Numbers, other: Run) -> bool:
     """Whether all of these numbers are the same in another start."""
     theirs = series(other)
     return all(
-        key in theirs and [each.value for each in one.said] == [each.value for each in theirs[key].said]
+        key in theirs and [each.value for each in one.reported] == [each.value for each in theirs[key].reported]
         for key, one in numbers.items()
     )
 
 
-def score(numbers: Iterable[Series]) -> Said | None:
+def score(numbers: Iterable[Series]) -> ReportedNumber | None:
     """The latest accuracy that is none of the training's."""
-    latest = [each.said[-1] for each in numbers if "train" not in each.name]
+    latest = [each.reported[-1] for each in numbers if "train" not in each.name]
     found = [each for each in latest if each.kind == "accuracy" and as_share(each) <= 1]
     return max(found, key=lambda each: each.at, default=None)
 
 
-def as_share(said: Said) -> float:
-    return said.value / (100.0 if said.percent or said.value > 1 else 1.0)
+def as_share(number: ReportedNumber) -> float:
+    return number.value / (100.0 if number.percent or number.value > 1 else 1.0)

@@ -272,7 +272,7 @@ def ended(start: Start, journal: Journal) -> str | None:
     """How a start ended that did not end well, in one line."""
     if start.timed_out:
         return f"it was stopped after {start.seconds:.0f} s"
-    text = start.said if journal.end is None else journal.end.crashed or journal.end.failed
+    text = start.stderr if journal.end is None else journal.end.crashed or journal.end.failed
     if text is None:
         return None
     lines = [line for line in text.strip().splitlines() if line.strip()]

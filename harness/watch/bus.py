@@ -233,7 +233,7 @@ class Bus:
         """
         if is_the_scripts(error):
             raise error
-        self._leave_out({failed}, f"the check itself crashed: {said(error, self._monitor.update)}")
+        self._leave_out({failed}, f"the check itself crashed: {raised_line(error, self._monitor.update)}")
 
     def lose(self, kinds: Collection[type[Event]], why: str) -> set[type[Event]]:
         """What tells these events has failed: who is told of them, or of what rests on them, is left out.
@@ -269,7 +269,7 @@ class Bus:
                 self.crashed.setdefault(name, why)
 
 
-def said(error: Exception, update: int) -> str:
+def raised_line(error: Exception, update: int) -> str:
     """What an error says, in one line, and where it was raised; of one that cannot say anything, its class."""
     words, place = "", ""
     with suppress(Exception):  # its class may be the script's

@@ -227,9 +227,9 @@ class Forward(Event):
     @cached_property
     def logits(self) -> torch.Tensor | None:
         """(rows, classes), or whatever the model gives first; of one that gives only its loss, what that is of."""
-        said = logits_in(self.output)
-        if said is not None or len(self.losses) != 1:
-            return said
+        logits = logits_in(self.output)
+        if logits is not None or len(self.losses) != 1:
+            return logits
         given = self.losses[0].input
         return given.movedim(1, -1) if given.dim() > 2 else given  # a loss function takes (rows, classes, places)
 

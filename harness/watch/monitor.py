@@ -30,7 +30,7 @@ from harness.findings import Finding
 from harness.settings import Reload
 from harness.torch_objects import TWINS, have_same_values, raw_optimizer, storages
 from harness.watch import host
-from harness.watch.bus import Bus, KnownListener, Listener, OutcomeListener, Suspended, said
+from harness.watch.bus import Bus, KnownListener, Listener, OutcomeListener, Suspended, raised_line
 from harness.watch.events import (
     Backward,
     BackwardBegins,
@@ -377,8 +377,8 @@ class Monitor:
         self._stepped, self.difference = False, None
         number = self._next_number("forward")
         where = self.locator.where()
-        said: dict[str, Any] = {"where": where, "unhooked": unhooked, "losses": losses, "parts": parts}
-        called = Forward(number, model, args, kwargs, output, self.batch, **said)
+        detail: dict[str, Any] = {"where": where, "unhooked": unhooked, "losses": losses, "parts": parts}
+        called = Forward(number, model, args, kwargs, output, self.batch, **detail)
         differentiable = [each for each in called.outputs if each.requires_grad]
         for tensor in differentiable:
             hook = _reaches(ref(self), self.reached, number)
@@ -423,8 +423,8 @@ class Monitor:
 
         What it said may have a graph, of which nobody knows yet whether it is ever used.
         """
-        said = self.forwards[-1].logits if self.forwards else None
-        if parts is not None and (said is None or all(part.shape[:1] != said.shape[:1] for part in parts)):
+        logits = self.forwards[-1].logits if self.forwards else None
+        if parts is not None and (logits is None or all(part.shape[:1] != logits.shape[:1] for part in parts)):
             return
         if self.forwards:
             latest = self.forwards[-1]
@@ -436,10 +436,10 @@ class Monitor:
         """Numbers were compared with one: told where they are what the latest forward, without a graph, gave."""
         if not self.forwards or self.forwards[-1].gradients:
             return
-        said = self.forwards[-1].logits
-        if said is None or said.numel() != values.numel() or values.numel() < 2:
+        logits = self.forwards[-1].logits
+        if logits is None or logits.numel() != values.numel() or values.numel() < 2:
             return
-        if have_same_values(host.on_host(said), host.on_host(values)):
+        if have_same_values(host.on_host(logits), host.on_host(values)):
             self.emit(Thresholded(self.forwards[-1], threshold, self.locator.where()))
 
     def subtracted(self, value: torch.Tensor, parts: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -463,8 +463,8 @@ class Monitor:
 
     def score_class(self, predicted: torch.Tensor) -> None:
         """Numbers were compared with one class: a score, if there are as many as the model has just said rows."""
-        said = self.forwards[-1].logits if self.forwards else None
-        if said is not None and said.dim() == 2 and len(said) == len(predicted):
+        logits = self.forwards[-1].logits if self.forwards else None
+        if logits is not None and logits.dim() == 2 and len(logits) == len(predicted):
             self.score()
 
     def _losses_of(self, root: torch.Tensor, where: str | None) -> list[LossCall]:
@@ -649,7 +649,7 @@ def _reaches(monitor: ref[Monitor], reached: set[int], number: int) -> Callable[
 
 def crash_of(error: Exception, update: int) -> str:
     """How a part of the watch has failed, as the checks that need it are left out with."""
-    return f"the watch itself crashed: {said(error, update)}"
+    return f"the watch itself crashed: {raised_line(error, update)}"
 
 
 def _count(indices: Any) -> int:

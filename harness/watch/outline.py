@@ -157,8 +157,8 @@ class Outline(Recogniser):
             return {}
         trained = [each for number, each in self._models.items() if each.calls and self._optimized.has(number)]
         asked = self._put_together([each for each in self._models.values() if each.after])
-        said = {"data": self._data(trained), "trained": self._trained(trained), "scored": self._scored(asked)}
-        return said | ({"ranks": self._ranks()} if self._weights or self._gradients else {})
+        lines = {"data": self._data(trained), "trained": self._trained(trained), "scored": self._scored(asked)}
+        return lines | ({"ranks": self._ranks()} if self._weights or self._gradients else {})
 
     @property
     def has_evaluations(self) -> bool:
@@ -180,24 +180,26 @@ class Outline(Recogniser):
 
     def _ranks(self) -> str:
         weights, found = self._weights, self._gradients
-        said = []
+        parts = []
         if weights:
             same = sum(each.same for each in weights)
-            said.append(
+            parts.append(
                 f"the same weights after {same} of {count(len(weights), 'update')} of {weights[0].ranks} processes"
             )
         if found is None:
-            return few([*said, "their gradients were not compared"], MOST_SHOWN)
+            return few([*parts, "their gradients were not compared"], MOST_SHOWN)
         own = "not a multiple of" if found.reduced is None else f"{found.reduced:.4g} times"
         one = f"{found.off:.1%} off" if found.whole is None else f"{found.whole:.4g} times, {found.off:.1e} off"
         if found.whole is None and not found.off:
             one = "not known, of several losses or weighted ones"
         passes = count(found.passes, "backward pass")
-        said.append(f"their gradient in {count(found.updates, 'update')} of {passes}: {own} the mean of the ranks' own")
-        return "; ".join([*said, f"beside that of one process: {one}"])
+        parts.append(
+            f"their gradient in {count(found.updates, 'update')} of {passes}: {own} the mean of the ranks' own"
+        )
+        return "; ".join([*parts, f"beside that of one process: {one}"])
 
     def _data(self, trained: list[_CalledModel]) -> str:
-        said = [
+        parts = [
             f"{self._role(role, rows, where)} {f'{left:,} of ' if left and rows else ''}"
             f"{'rows of unknown number' if rows is None else count(rows, 'row')}"
             + (f" ({os.path.basename(where)})" if where else "")
@@ -205,7 +207,7 @@ class Outline(Recogniser):
         ]
         rows, calls = sum(each.trained for each in trained), sum(each.calls for each in trained)
         given = count(rows, "row") if rows else f"what {count(calls, 'call')} of a model was given"
-        return few(said, MOST_SHOWN) if said else f"no DataLoader was read; {given} went into updates"
+        return few(parts, MOST_SHOWN) if parts else f"no DataLoader was read; {given} went into updates"
 
     def _role(self, role: str, rows: int | None, where: str | None) -> str:
         """What a loader was read for; one whose batches were kept in a list may have been trained on afterwards."""

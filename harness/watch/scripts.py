@@ -101,8 +101,8 @@ def run_apart(ours: Sequence[str], command: Sequence[str], **options: Any) -> Ra
         with printed.open("wb") as stderr, started(words, left_behind, stderr=stderr, **options) as process:
             process.wait()
         written = file.read_bytes() if file.exists() else None
-        said = printed.read_text(encoding="utf-8", errors="replace")
-    return Ran(process.returncode, written, _why(process.returncode, said))
+        printed_text = printed.read_text(encoding="utf-8", errors="replace")
+    return Ran(process.returncode, written, _why(process.returncode, printed_text))
 
 
 def _why(code: int, printed: str) -> str:

@@ -255,11 +255,13 @@ def _of_differences(node: Any, forwards: Sequence[Forward]) -> Written | None:
     one, other = (each for each, _ in before.next_functions)
     if (one is None) == (other is None):
         return None  # both have a gradient: neither is a target
-    said = _said(other if one is None else one, difference, forwards)
-    if said is None:
+    prediction = _said(other if one is None else one, difference, forwards)
+    if prediction is None:
         return None
     difference = difference.detach()
-    return Written(function, said, said.detach() + difference if one is None else said.detach() - difference)
+    return Written(
+        function, prediction, prediction.detach() + difference if one is None else prediction.detach() - difference
+    )
 
 
 def _is_square(node: Any) -> bool:

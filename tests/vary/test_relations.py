@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.starts.journal import BatchTrained, End, Journal, Loaded, Saved, Update
-from harness.vary.account import Account, LoaderUsed, Said
+from harness.vary.account import Account, LoaderUsed, ReportedNumber
 from harness.vary.change import label_of, other_size
 from harness.vary.differences import MUCH, Another, Run, numbers_apart, parting, series, steady
 from harness.vary.relation import Outcome, Tried
@@ -49,11 +49,11 @@ def update(at: int, **changes: Any) -> Update:
 
 def said(
     value: float, name: str = "test accuracy", half: float = 0.0005, *, percent: bool = False, at: int = 2
-) -> Said:
-    return Said(name, value, half, percent, "train.py:20", at)
+) -> ReportedNumber:
+    return ReportedNumber(name, value, half, percent, "train.py:20", at)
 
 
-def run(*numbers: Said, updates: tuple[Update, ...] = (update(1), update(2)), **account: Any) -> Run:
+def run(*numbers: ReportedNumber, updates: tuple[Update, ...] = (update(1), update(2)), **account: Any) -> Run:
     journal = Journal(updates=list(updates), end=End({"weight": "end"}))
     return Run(journal, Account(numbers, (TRAINED, EVALUATED), ("torch",), **account), 1.0)
 
@@ -103,7 +103,7 @@ def test_trainings_of_unlike_length_and_unlike_ends() -> None:
         (said(0.7, "val loss", 0.00005), said(0.71, "val loss"), True),
     ],
 )
-def test_by_how_much_a_number_may_be_another(one: Said, other: Said, apart: bool) -> None:
+def test_by_how_much_a_number_may_be_another(one: ReportedNumber, other: ReportedNumber, apart: bool) -> None:
     found = numbers_apart(series(run(one)), run(other), rows=100)
     assert (found is not None) == apart
 

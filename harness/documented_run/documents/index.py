@@ -172,9 +172,9 @@ def _stripped(text: str, begin: int, end: int) -> tuple[int, int]:
 def _passage(document: str, text: str, line: int, kind: Kind, spans: Iterable[tuple[int, int]]) -> Iterator[Passage]:
     kept = tuple((begin, end) for begin, end in (_stripped(text, *each) for each in spans) if begin < end)
     if kept:
-        said = "\n".join(text[begin:end] for begin, end in kept)
-        if any(character.isalnum() for character in said):
-            yield Passage(document, line, kind, said, kept)
+        text_there = "\n".join(text[begin:end] for begin, end in kept)
+        if any(character.isalnum() for character in text_there):
+            yield Passage(document, line, kind, text_there, kept)
 
 
 def _prose(document: str, text: str, numbers: Sequence[int], spans: Spans) -> Iterator[Passage]:

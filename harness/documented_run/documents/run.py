@@ -274,10 +274,10 @@ class _Reading:
         if error is not None:
             done, helped, code = self._repaired(block, done | {"error": error})
         repaired = None if error is None else done["error"] is None
-        said = next(iter(done["warnings"]), None) if error is None else f"{error['type']}: {error['says']}"
+        message = next(iter(done["warnings"]), None) if error is None else f"{error['type']}: {error['says']}"
         return _Result(
             outcome="fails" if error is not None else "deprecated" if done["warnings"] else "runs",
-            says=said,
+            says=message,
             place=place,
             code=None if error is not None and error["type"] in ENDED else code if repaired else block.code,
             helped=tuple(helped),

@@ -25,14 +25,14 @@ class Fails(Loss):
         if end is not None and end.crashed is None:
             return None
         if end is not None and end.crashed is not None:
-            said = end.crashed.strip().splitlines()[-1]
+            how = end.crashed.strip().splitlines()[-1]
         elif attempt.hung is not None:
-            said = f"it had not ended after {attempt.hung:.0f} s, {len(attempt.resumed.updates)} updates later"
+            how = f"it had not ended after {attempt.hung:.0f} s, {len(attempt.resumed.updates)} updates later"
         else:
-            said = "it ended without a message"
+            how = "it ended without a message"
         return Evidence(
             f"to continue after a kill at update {attempt.kill.at}",
-            said,
+            how,
             None if end is None else end.where,
             attempt.origin + len(attempt.resumed.updates) + 1,
         )

@@ -45,11 +45,11 @@ class SplitLost(Loss):
         if not leaked and not known:
             return None
         held_out = len(attempt.killed.evaluated)
-        said = [f"{len(leaked)} of them are now trained on"] * bool(leaked)
-        said += [f"{len(known)} rows that were trained on before are now held out"] * bool(known)
+        leaks = [f"{len(leaked)} of them are now trained on"] * bool(leaked)
+        leaks += [f"{len(known)} rows that were trained on before are now held out"] * bool(known)
         return Evidence(
             f"the {held_out} rows that were held out before the kill to stay held out",
-            ", and ".join(said),
+            ", and ".join(leaks),
             attempt.load_line,
             attempt.origin + 1,
         )

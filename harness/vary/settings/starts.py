@@ -378,11 +378,11 @@ class Starts:
             orders = workdir.orders(
                 task=TASK, vary=given, shortened=self._shortened if shortened is None else shortened
             )
-            said = ""
+            printed = ""
             if self._warm is None:
                 start = workdir.start(orders, self._patience)
             else:
-                start, said = workdir.start_warm(self._warm, number, orders, self._patience)
+                start, printed = workdir.start_warm(self._warm, number, orders, self._patience)
             folder = Path(orders.folder)
             if (folder / ABOUT).exists():
                 self._learn(json.loads((folder / ABOUT).read_text(encoding="utf-8")), workdir)
@@ -390,7 +390,7 @@ class Starts:
             if beside is None:
                 kept = str(self._given.root / f"journal-{number}.jsonl")
                 Path(kept).write_bytes(orders.journal(0).read_bytes())
-            after_it = after(start.journals[0], said)
+            after_it = after(start.journals[0], printed)
             arrived = (folder / ARRIVED).exists()
             return _Start(start, _told(folder / DIFFERS), after_it, _told(folder / LOSS_ALONE), kept, arrived)
         finally:

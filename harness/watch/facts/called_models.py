@@ -62,8 +62,8 @@ def is_one_row(event: Forward, given: torch.Tensor) -> bool:
     """
     if given.dim() != 1 or not given.is_floating_point():
         return False
-    said = [each for each in event.outputs if each.dim()]
-    return bool(said) and all(len(each) != len(given) for each in said)
+    outputs = [each for each in event.outputs if each.dim()]
+    return bool(outputs) and all(len(each) != len(given) for each in outputs)
 
 
 class OptimizedModels(Recogniser):

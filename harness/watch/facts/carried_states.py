@@ -60,19 +60,19 @@ class CarriedStates(Recogniser):
         """What the forward was given and the model had said of another batch, the first time."""
         given = None
         batch, kept = (of.number, self._backward), set(map(content_digest, _kept_by(event.model)))
-        before, said, kept_before = self._before.get(event.model, (batch, set(), kept))
+        before, digests, kept_before = self._before.get(event.model, (batch, set(), kept))
         if before != batch:
             tensors = [each for _, each in tensors_in([event.args, event.kwargs]) if each.is_floating_point()]
-            carried = [each for each in tensors if content_digest(each) in said]
+            carried = [each for each in tensors if content_digest(each) in digests]
             if carried and before[0] != batch[0]:
                 given = carried[0]
             self.seen = bool(carried) or (bool(kept - kept_before) and bool(kept_before - kept))
-        said = {
+        digests = {
             content_digest(t)
             for _, t in tensors_in(event.output)
             if t.is_floating_point() and t.requires_grad and _is_varied(t)
         }
-        self._before[event.model] = batch, said, kept
+        self._before[event.model] = batch, digests, kept
         return given
 
     def _is_by_row(self, event: Forward, state: torch.Tensor, rows: int) -> bool:

@@ -99,36 +99,36 @@ class CountedBatch:
             yield from way.tensors()
 
 
-def _ways(said: torch.Tensor, labels: torch.Tensor, loss: torch.Tensor | None) -> Iterator[Way]:
-    if said.dim() == labels.dim() + 1 > 3 and said.shape[2:] == labels.shape[1:] and len(said) == len(labels):
-        said = said.movedim(1, -1)  # classes of each pixel
-    if labels.is_floating_point() and said.numel() == labels.numel():
-        yield Way(_differences(said, labels), ~((labels == 0) | (labels == 1)).all())
-    classes = said.shape[-1] if said.dim() > labels.dim() else 1
-    if said.shape[: labels.dim()] != labels.shape and said.numel() != labels.numel():
+def _ways(logits: torch.Tensor, labels: torch.Tensor, loss: torch.Tensor | None) -> Iterator[Way]:
+    if logits.dim() == labels.dim() + 1 > 3 and logits.shape[2:] == labels.shape[1:] and len(logits) == len(labels):
+        logits = logits.movedim(1, -1)  # classes of each pixel
+    if labels.is_floating_point() and logits.numel() == labels.numel():
+        yield Way(_differences(logits, labels), ~((labels == 0) | (labels == 1)).all())
+    classes = logits.shape[-1] if logits.dim() > labels.dim() else 1
+    if logits.shape[: labels.dim()] != labels.shape and logits.numel() != labels.numel():
         return
     true = labels.long()
-    if classes > 1 and said.shape[:-1] == labels.shape and (labels.dim() == 1 or classes <= MOST_SCORES):
-        yield from _of_likeliest(said, true, loss)
-    elif said.numel() == labels.numel():
-        flat = said.reshape(labels.shape)
+    if classes > 1 and logits.shape[:-1] == labels.shape and (labels.dim() == 1 or classes <= MOST_SCORES):
+        yield from _of_likeliest(logits, true, loss)
+    elif logits.numel() == labels.numel():
+        flat = logits.reshape(labels.shape)
         half = Classes(_pairs((flat > 0.5).long(), true, 2), labels.numel())
         yield Way(half, ((flat >= 0) & (flat <= 1)).all())  # they are probabilities
         otherwise = {"threshold-of-probabilities": half.pairs}
         yield Way(Classes(_pairs((flat > 0.0).long(), true, 2), labels.numel(), otherwise=otherwise))
 
 
-def _differences(said: torch.Tensor, labels: torch.Tensor) -> Differences:
-    true, given = labels.double(), said.double()
+def _differences(logits: torch.Tensor, labels: torch.Tensor) -> Differences:
+    true, given = labels.double(), logits.double()
     difference = given.reshape(-1) - true.reshape(-1)
     totals = true.sum(), true.square().sum(), given.sum(), given.square().sum()
     return Differences(labels.numel(), difference.square().sum(), difference.abs().sum(), totals)
 
 
-def _of_likeliest(said: torch.Tensor, true: torch.Tensor, loss: torch.Tensor | None) -> Iterator[Way]:
-    classes, taken, otherwise = said.shape[-1], said.argmax(-1), dict[str, Pairs]()
-    if true.dim() == 2 and said.shape[1] == said.shape[2]:
-        otherwise["wrong-axis"] = _pairs(said.argmax(1), true, classes)
+def _of_likeliest(logits: torch.Tensor, true: torch.Tensor, loss: torch.Tensor | None) -> Iterator[Way]:
+    classes, taken, otherwise = logits.shape[-1], logits.argmax(-1), dict[str, Pairs]()
+    if true.dim() == 2 and logits.shape[1] == logits.shape[2]:
+        otherwise["wrong-axis"] = _pairs(logits.argmax(1), true, classes)
     own = _pairs(taken, true, classes)
     if true.dim() == 2 and loss is not None and not loss.dim() and true.shape[1] > 1:
         of_next = {
@@ -137,10 +137,10 @@ def _of_likeliest(said: torch.Tensor, true: torch.Tensor, loss: torch.Tensor | N
             "own-place-but-first": _pairs(taken[:, 1:], true[:, 1:], classes),
         }
         ahead = Classes(_pairs(taken[:, :-1], true[:, 1:], classes), true.numel(), otherwise=of_next)
-        yield Way(ahead, _is_of_next(said, true, loss))
+        yield Way(ahead, _is_of_next(logits, true, loss))
     among_five = None
     if true.dim() == 1 and 5 < classes <= MOST_SCORES:
-        among_five = ((said.topk(5, -1).indices == true[:, None]).any(1) & (true != IGNORED)).sum()
+        among_five = ((logits.topk(5, -1).indices == true[:, None]).any(1) & (true != IGNORED)).sum()
     yield Way(Classes(own, true.numel(), among_five, otherwise))
 
 
@@ -178,10 +178,10 @@ def products_of_ones(
     return found.long()
 
 
-def _is_of_next(said: torch.Tensor, true: torch.Tensor, loss: torch.Tensor) -> torch.Tensor:
+def _is_of_next(logits: torch.Tensor, true: torch.Tensor, loss: torch.Tensor) -> torch.Tensor:
     """Whether the loss of a model is that of the next labels, as a language model's is."""
-    fit = ((true >= 0) & (true < said.shape[-1])) | (true == IGNORED)
-    scores, labels = said.float(), torch.where(fit, true, IGNORED)
+    fit = ((true >= 0) & (true < logits.shape[-1])) | (true == IGNORED)
+    scores, labels = logits.float(), torch.where(fit, true, IGNORED)
     at, ahead = (
         functional.cross_entropy(one.reshape(-1, one.shape[-1]), other.reshape(-1))
         for one, other in ((scores, labels), (scores[:, :-1], labels[:, 1:]))
@@ -210,7 +210,7 @@ def _part(batch: CountedBatch, values: Mapping[int, torch.Tensor]) -> Part:
     if way is None:
         return Part(int(number(batch.targets)), batch.places, agrees=agrees, loss=loss)
     if isinstance(way, Differences):
-        true, true_squares, said, said_squares = map(number, way.totals)
+        true, true_squares, predicted, predicted_squares = map(number, way.totals)
         return Part(
             way.numbers,
             way.numbers,
@@ -219,7 +219,7 @@ def _part(batch: CountedBatch, values: Mapping[int, torch.Tensor]) -> Part:
             squares=number(way.squares),
             absolutes=number(way.absolutes),
             totals=(true, true_squares),
-            said=(said, said_squares),
+            predicted=(predicted, predicted_squares),
         )
     return Part(
         number(way.pairs.targets),

@@ -46,7 +46,7 @@ class Part:
     absolutes: float = 0.0
     totals: tuple[float, float] = (0.0, 0.0)
     """Sums of a regression's targets and of their squares."""
-    said: tuple[float, float] = (0.0, 0.0)
+    predicted: tuple[float, float] = (0.0, 0.0)
     """The same of what it says."""
     confusion: Confusion | None = None
     otherwise: Mapping[str, tuple[int, int, Confusion | None]] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Sums:
     """Sum of the roots of the batches' mean squares."""
     absolutes: float = 0.0
     totals: tuple[float, float] = (0.0, 0.0)
-    said: tuple[float, float] = (0.0, 0.0)
+    predicted: tuple[float, float] = (0.0, 0.0)
     with_confusion: int = 0
     confusion: Confusion | None = None
     by_class: ClassValues | None = None
@@ -162,7 +162,7 @@ class Sums:
             self.roots += math.sqrt(part.squares / part.targets) if part.targets else 0.0
         self.absolutes += part.absolutes
         self.totals = self.totals[0] + part.totals[0], self.totals[1] + part.totals[1]
-        self.said = self.said[0] + part.said[0], self.said[1] + part.said[1]
+        self.predicted = self.predicted[0] + part.predicted[0], self.predicted[1] + part.predicted[1]
 
     def plus(self, parts: Iterable[Part]) -> Sums:
         """Sums with more batches; these sums stay as they are."""
@@ -201,7 +201,7 @@ class Sums:
             self.squares if 0 < self.with_squares == self.batches else None,
             self.absolutes,
             self.totals,
-            self.said,
+            self.predicted,
             self.whole_confusion,
         )
 
@@ -433,7 +433,7 @@ def _mistaken_names(tally: Tally) -> Iterator[Mistake]:
         if swapped is not None:
             exchanged = formula(f"exchanged-{kind}", of)
             yield Mistake(swapped, exchanged, value, "name", found[swapped, of], many[kind, of])
-    first, second = sums.said
+    first, second = sums.predicted
     if "r2" in by_kind and (variance := second - first**2 / steps) > 0:
         swapped_r2 = 1 - sums.squares / variance
         yield Mistake("r2", formula("exchanged-r2"), swapped_r2, "name", by_kind["r2"])

@@ -167,15 +167,15 @@ def numbers_in(text: str) -> Iterator[Number]:
     end, name, text = 0, "", BAR.sub(" ", text)
     for found in NUMBER.finditer(text):
         before = re.findall(r"[A-Za-z][\w\s@²^/-]*", text[end : found.start()])
-        said = before[-1].strip().lower()[-40:] if before else ""
-        said, end = name if not said or (name and said in FILLED) else said, found.end()
-        name, which = said, COUNTED.search(said)
-        if which is not None and kind_of(said) is not None and "." not in found[0]:  # "loss in epoch 6: 0.5"
-            name, said = JOINED.sub("", said[: which.start()]).strip(), which[1]
+        words = before[-1].strip().lower()[-40:] if before else ""
+        words, end = name if not words or (name and words in FILLED) else words, found.end()
+        name, which = words, COUNTED.search(words)
+        if which is not None and kind_of(words) is not None and "." not in found[0]:  # "loss in epoch 6: 0.5"
+            name, words = JOINED.sub("", words[: which.start()]).strip(), which[1]
         digits = found[0].rstrip("% ").strip()
         mantissa, _, exponent = digits.lower().partition("e")
         places = len(mantissa.partition(".")[2]) - int(exponent or 0)
-        yield Number(said, float(digits), 0.5 * 10.0**-places, found[1] is not None)
+        yield Number(words, float(digits), 0.5 * 10.0**-places, found[1] is not None)
 
 
 def kind_of(name: str) -> str | None:
@@ -432,11 +432,11 @@ class ReportedNumbers(Recogniser):
     def _count_trained(self, event: Forward) -> None:
         """Hits of the rows of a batch, as they are when it is trained on."""
         labels = _labels(event) if event.batch is not None else None
-        said = event.logits
-        if labels is None or said is None or labels.dim() != 1 or labels.is_floating_point():
+        logits = event.logits
+        if labels is None or logits is None or labels.dim() != 1 or labels.is_floating_point():
             return
-        if said.dim() == 2 and len(said) == len(labels) and said.shape[1] > 1 and said.device == labels.device:
-            self._hits.append(((said.detach().argmax(1) == labels).sum(), len(labels)))
+        if logits.dim() == 2 and len(logits) == len(labels) and logits.shape[1] > 1 and logits.device == labels.device:
+            self._hits.append(((logits.detach().argmax(1) == labels).sum(), len(labels)))
             if len(self._hits) >= MOST_WAITING:
                 self._add_up()
 
@@ -584,7 +584,7 @@ class ReportedNumbers(Recogniser):
             if again or number < len(place.rounds):
                 continue  # said twice, to the terminal and in a log, or not only in a table
             known = [self._known_of(row, number) for row in range(number)]
-            rounds = [judged(said, of) for said, of in zip(place.table, known, strict=False) if of is not None]
+            rounds = [judged(line, of) for line, of in zip(place.table, known, strict=False) if of is not None]
             if len(rounds) == number:
                 place.rounds[-number:] = rounds
         self._tables.clear()
@@ -665,8 +665,8 @@ class ReportedNumbers(Recogniser):
 
 def _is_of_one_row(event: Forward) -> bool:
     """Whether a model said something of one row, so that one number may be whether that is right."""
-    said = event.logits
-    return said is not None and said.numel() > 1 and (said.dim() == 1 or len(said) == 1)
+    logits = event.logits
+    return logits is not None and logits.numel() > 1 and (logits.dim() == 1 or len(logits) == 1)
 
 
 def _labels(event: Forward) -> torch.Tensor | None:

@@ -182,14 +182,14 @@ def _all_looked_at(optimizer: Optimizer, before: Sequence[Before]) -> list[Tenso
     return [_looked_at(optimizer, each, {name: next(read).item() for name in each.asked}) for each in compared]
 
 
-def _looked_at(optimizer: Optimizer, compared: _Compared, said: dict[str, Any]) -> TensorUpdate:
+def _looked_at(optimizer: Optimizer, compared: _Compared, answer: dict[str, Any]) -> TensorUpdate:
     before = compared.before
     value = before.value
-    due = _is_due(optimizer, before, said)
-    about = (before.parameter, value.dtype, float(before.group["lr"]), due, bool(said["changed"]))
-    if compared.expected is None or not said["fits"] or not said["squares finite"]:
+    due = _is_due(optimizer, before, answer)
+    about = (before.parameter, value.dtype, float(before.group["lr"]), due, bool(answer["changed"]))
+    if compared.expected is None or not answer["fits"] or not answer["squares finite"]:
         return TensorUpdate(*about, as_defined=None)
-    as_defined: bool | None = said["as expected"]
+    as_defined: bool | None = answer["as expected"]
     fault = None
     if not as_defined:
         faults = known_faults(optimizer, before)
@@ -197,7 +197,7 @@ def _looked_at(optimizer: Optimizer, compared: _Compared, said: dict[str, Any]) 
         as_defined = None if fault is None and _may_differ(optimizer, before) else False
     if not compared.in_low_precision:
         return TensorUpdate(*about, as_defined, fault)
-    return TensorUpdate(*about, as_defined, fault, said["to change"], said["lost"])
+    return TensorUpdate(*about, as_defined, fault, answer["to change"], answer["lost"])
 
 
 def _may_differ(optimizer: Optimizer, before: Before) -> bool:
@@ -206,14 +206,14 @@ def _may_differ(optimizer: Optimizer, before: Before) -> bool:
     return own or (after is not None and not torch.equal(looked_at(after, before.parameter), before.gradient))
 
 
-def _is_due(optimizer: Optimizer, before: Before, said: dict[str, Any]) -> bool:
+def _is_due(optimizer: Optimizer, before: Before, answer: dict[str, Any]) -> bool:
     """Whether the tensor had to change; of an optimizer whose formula is not known only where it is a kind of Adam."""
-    if not said["has gradient"] or not said["gradient finite"]:
+    if not answer["has gradient"] or not answer["gradient finite"]:
         return False
-    if float(before.group["lr"]) <= ROUNDINGS * torch.finfo(before.value.dtype).eps * said["largest"]:
+    if float(before.group["lr"]) <= ROUNDINGS * torch.finfo(before.value.dtype).eps * answer["largest"]:
         return False
-    if "due" in said:
-        return bool(said["due"])
+    if "due" in answer:
+        return bool(answer["due"])
     # A gradient far below what the root of its mean square is divided by makes no step.
     steps = bool((before.gradient.abs() > before.group.get("eps", 1e-8)).any())
     return steps and "adam" in type(optimizer).__name__.lower()

@@ -163,7 +163,7 @@ class LanguageTwin(Twin):
         self.model.float()
         self._forward = forward
 
-    def said(self, **changed: torch.Tensor | None) -> torch.Tensor:
+    def logits_with(self, **changed: torch.Tensor | None) -> torch.Tensor:
         """(rows, tokens, classes): its logits, by the same random numbers each time.
 
         Raises:

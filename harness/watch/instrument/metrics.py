@@ -56,8 +56,8 @@ def install_sklearn(session: Session, patches: Patches, module: ModuleType) -> N
             value = original(*args, **kwargs)
         given = dict(zip(("y_true", "y_pred"), args, strict=False)) | dict(kwargs)
         options = {name: each for name, each in kwargs.items() if name not in ("y_true", "y_pred")}
-        said = {"whole": True, "options": options, "value": value}
-        _emit(monitor, original.__name__, given.get("y_pred"), given.get("y_true"), **said)
+        detail = {"whole": True, "options": options, "value": value}
+        _emit(monitor, original.__name__, given.get("y_pred"), given.get("y_true"), **detail)
         return value
 
     for owner in (module, sys.modules["sklearn.metrics"]):  # which may have taken them already

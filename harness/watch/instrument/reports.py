@@ -120,11 +120,11 @@ def _wrap(
         monitor = session.current()
         users = not directly or monitor is None or monitor.locator.is_users(calling_frame())
         if monitor is not None and monitor.bus.wants(Reported) and users:
-            said = ""
+            shown = ""
             with suppress(Exception):  # what cannot be said is the script's own mistake, which its library deals with
-                said = text(args, kwargs)[:LONGEST]
-            if said.strip():
-                monitor.emit(Reported(said, monitor.locator.where()))
+                shown = text(args, kwargs)[:LONGEST]
+            if shown.strip():
+                monitor.emit(Reported(shown, monitor.locator.where()))
         return found
 
     patches.wrap(owner, name, reported)

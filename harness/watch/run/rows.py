@@ -138,8 +138,8 @@ def of_rows(call: Forward) -> dict[str, torch.Tensor]:
         if isinstance(value, (list, tuple)):
             given |= {f"{name}.{inner}": each for inner, each in tensors_in(value)}
     given = {name: tensor for name, tensor in given.items() if tensor.dim()}
-    said = call.logits
-    rows = None if said is None or not said.dim() else len(said)
+    logits = call.logits
+    rows = None if logits is None or not logits.dim() else len(logits)
     return {name: tensor for name, tensor in given.items() if len(tensor) == rows} or given
 
 

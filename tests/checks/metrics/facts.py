@@ -56,8 +56,8 @@ def in_pairs(sign: str) -> PredictionsInPairs:
     return PredictionsInPairs(sign=sign, predictions=torch.Size((50, 1)), labels=torch.Size((50,)))
 
 
-def compared(labels: float, said: float = 1.0) -> LabelsCompared:
-    return LabelsCompared(said=torch.full((8,), said), labels=torch.full((8,), labels), trained=(0.5, 2.0))
+def compared(labels: float, predicted: float = 1.0) -> LabelsCompared:
+    return LabelsCompared(predicted=torch.full((8,), predicted), labels=torch.full((8,), labels), trained=(0.5, 2.0))
 
 
 def ranked(*scores: float) -> Ranked:
@@ -128,9 +128,9 @@ CASES = [
     Case(Broadcast, in_pairs("=="), "which the comparison == broadcasts: each prediction is compared with every label"),
     Case(Broadcast, in_pairs("-"), "which the subtraction broadcasts: every label is subtracted from each prediction"),
     Case(LabelsOnAnotherScale, compared(2.0), HELD),
-    Case(LabelsOnAnotherScale, compared(100.0, said=100.0), HELD),
+    Case(LabelsOnAnotherScale, compared(100.0, predicted=100.0), HELD),
     Case(LabelsOnAnotherScale, compared(100.0), "labels whose root mean square is 100"),
-    Case(LabelsOnAnotherScale, LabelsCompared(said=torch.zeros(8)), HELD),
+    Case(LabelsOnAnotherScale, LabelsCompared(predicted=torch.zeros(8)), HELD),
     Case(RankedByClasses, ranked(*range(16)), HELD),
     Case(RankedByClasses, ranked(*[0, 1] * 8), "roc_auc_score is given 16 rows whose only values are 0 and 1"),
     Case(RankedByClasses, ranked(0, 1), NOTHING_TO_JUDGE),

@@ -131,7 +131,7 @@ def test_two_arguments_of_r2_may_change_places() -> None:
     said, true = torch.tensor([1.0, 2.0, 4.0, 5.0]), torch.tensor([1.0, 3.0, 3.0, 6.0])
     off = (said - true).square().sum().item()
     totals = (true.sum().item(), true.square().sum().item())
-    part = Part(4, 4, squares=off, totals=totals, said=(said.sum().item(), said.square().sum().item()))
+    part = Part(4, 4, squares=off, totals=totals, predicted=(said.sum().item(), said.square().sum().item()))
     right = {each.kind: each.value for each in values(Tally(summed([part])))}["r2"]
     swapped = {each.kind: each.value for each in mistakes(Tally(summed([part])))}["r2"]
     assert right == pytest.approx(1 - off / (true - true.mean()).square().sum().item())

@@ -136,7 +136,7 @@ class Draws(nn.Module):
 def test_what_is_said_is_by_the_same_random_numbers() -> None:
     """A model that draws in eval mode says the same twice, so that a difference is the doing of what was changed."""
     twin = LanguageTwin(Forward(0, Draws(), (torch.ones(2, 3),), {}, None))
-    assert torch.equal(twin.said(), twin.said())
+    assert torch.equal(twin.logits_with(), twin.logits_with())
 
 
 def test_one_tensor_is_given_in_the_place_of_another() -> None:
@@ -204,4 +204,4 @@ def test_what_is_data_is_copied() -> None:
 def test_a_model_without_logits_for_each_token_is_refused() -> None:
     forward = Forward(0, nn.Linear(3, 2), (torch.ones(4, 3),), {"labels": torch.ones(4)}, None)
     with pytest.raises(Refused, match="no logits for each token"):
-        LanguageTwin(forward).said()
+        LanguageTwin(forward).logits_with()

@@ -30,7 +30,7 @@ class OnBeingEvaluated(Relation):
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
-        if not any(each.at for each in tried.first.account.said) and not tried.evaluated:
+        if not any(each.at for each in tried.first.account.reported) and not tried.evaluated:
             return "nothing is evaluated between two updates"
         return cls.of_loaders(())
 

@@ -50,9 +50,9 @@ class OfHeldOutRows(Relation):
             return lacks("the model's outputs cannot be compared with the labels of the batches")
         if fits[0] == fits[1]:
             return lacks("the model's outputs fit the exchanged labels as well; perhaps they are the same for all rows")
-        series = max(scores.values(), key=lambda each: (each.said[-1].kind in RATES, each.said[-1].at))
+        series = max(scores.values(), key=lambda each: (each.reported[-1].kind in RATES, each.reported[-1].at))
         return broken(
             f"a different {series.name} with different labels on {account.exchanged} of {account.labels} held-out rows",
-            f"the same value, {series.said[-1].value:g}; all other numbers are the same, too",
+            f"the same value, {series.reported[-1].value:g}; all other numbers are the same, too",
             series.where,
         )

@@ -27,20 +27,20 @@ class OfTraining(Relation):
 
     @classmethod
     def way(cls, tried: Tried) -> Way | str:
-        if not _said(tried.first):
+        if not _outputs(tried.first):
             return "no model is called without gradients after the first update"
         return cls.of_loaders(()) if _scores(tried) else "the script reports no score"
 
     @classmethod
     def judge(cls, tried: Tried, other: Run) -> Outcome:
-        scores, said = _scores(tried), [_said(each) for each in (tried.first, other)]
-        if said[0] != said[1] or not are_equal(scores, other):
+        scores, outputs = _scores(tried), [_outputs(each) for each in (tried.first, other)]
+        if outputs[0] != outputs[1] or not are_equal(scores, other):
             return HELD
-        series = max(scores.values(), key=lambda each: each.said[-1].at)
+        series = max(scores.values(), key=lambda each: each.reported[-1].at)
         return broken(
             "a different result for a model that was never changed",
-            f"the same {series.name}, {series.said[-1].value:g}, and the same outputs in all {len(said[0])} evaluated "
-            "calls",
+            f"the same {series.name}, {series.reported[-1].value:g}, and the same outputs in all {len(outputs[0])} "
+            "evaluated calls",
             series.where,
         )
 
@@ -51,11 +51,11 @@ def _scores(tried: Tried) -> Numbers:
     return {
         key: each
         for key, each in same.items()
-        if "train" not in each.name and (HELD_OUT.search(each.name) or each.said[-1].kind in RATES)
+        if "train" not in each.name and (HELD_OUT.search(each.name) or each.reported[-1].kind in RATES)
     }
 
 
-def _said(run: Run) -> list[str]:
+def _outputs(run: Run) -> list[str]:
     """What models said without gradients after the first update, as digests."""
     later = [each for update in run.journal.updates[1:] for each in update.evaluations]
     return [*later, *(run.journal.end.evaluations if run.journal.end is not None else ())]

@@ -49,16 +49,16 @@ class Broadcast(Check):
     needs = "comparison of what a model said without a graph"
 
     def judge(self, event: Scored) -> Verdict:
-        said = event.forward.logits
-        return NOTHING_TO_JUDGE if said is None or len(said) < MIN_ROWS else HELD
+        logits = event.forward.logits
+        return NOTHING_TO_JUDGE if logits is None or len(logits) < MIN_ROWS else HELD
 
     def judge_pairs(self, fact: PredictionsInPairs) -> Verdict:
-        said = f"predictions of shape {tuple(fact.predictions)}"
+        shapes = f"predictions of shape {tuple(fact.predictions)}"
         return Found(
             expected=f"predictions of the same shape as the labels, {tuple(fact.labels)}",
-            observed=f"{said}, which the subtraction broadcasts: every label is subtracted from each prediction"
+            observed=f"{shapes}, which the subtraction broadcasts: every label is subtracted from each prediction"
             if fact.sign == "-"
-            else f"{said}, which the comparison {fact.sign} broadcasts: each prediction is compared with every label",
+            else f"{shapes}, which the comparison {fact.sign} broadcasts: each prediction is compared with every label",
         )
 
 
@@ -90,7 +90,7 @@ class LabelsOnAnotherScale(Check):
         low, high = fact.trained
         scale = scale_of(fact.labels)
         outside = scale > LABEL_SCALE_FACTOR * high or scale < low / LABEL_SCALE_FACTOR
-        if not outside or not low / LABEL_SCALE_FACTOR <= scale_of(fact.said) <= LABEL_SCALE_FACTOR * high:
+        if not outside or not low / LABEL_SCALE_FACTOR <= scale_of(fact.predicted) <= LABEL_SCALE_FACTOR * high:
             return HELD  # what it says is of another scale than training, too
         return Found(
             expected=f"labels on the training scale, where their root mean square was {between(low, high)}",

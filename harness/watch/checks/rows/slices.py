@@ -162,8 +162,8 @@ class TestRowsInLoss(Check):
         rows = rows_given(event)
         if rows is None or len(rows) != len(logits) or len(rows) > MOST_ROWS - len(self._said):
             return
-        said = zip(exact(rows), logits.detach().argmax(1).tolist(), strict=True)
-        new = {row: label for row, label in said if row not in self._labels and self._said.get(row) != label}
+        predicted = zip(exact(rows), logits.detach().argmax(1).tolist(), strict=True)
+        new = {row: label for row, label in predicted if row not in self._labels and self._said.get(row) != label}
         self._said |= new
         self._in_vain = 0 if new else self._in_vain + 1
 
@@ -171,20 +171,20 @@ class TestRowsInLoss(Check):
         if event.batch is not None or event.inside_step or not event.at.sampled:
             return
         forwards = [f for f in event.forwards if f.gradients and f.logits is not None and f.logits.dim() == 2]
-        said = None if len(forwards) != 1 else forwards[0].logits
-        if said is None or len(said) < MIN_ROWS or said.is_leaf:
+        logits = None if len(forwards) != 1 else forwards[0].logits
+        if logits is None or len(logits) < MIN_ROWS or logits.is_leaf:
             return
         rows = self._trained.at_hand.get(self.monitor.number_of(forwards[0].model), [])
-        rows = rows if len(rows) == len(said) <= MOST_ROWS else []
+        rows = rows if len(rows) == len(logits) <= MOST_ROWS else []
         targets = event.losses[0].target if len(event.losses) == 1 and rows else None
         whole = targets is not None and targets.dim() == 1 and not targets.is_floating_point()
         labels = targets.tolist() if targets is not None and whole and len(targets) <= len(rows) else []
         if len(rows) == len(labels) <= MOST_ROWS - len(self._labels):
             self._labels |= dict(zip(rows, labels, strict=True))
-        masks = {name: each for name, each in self._rows.held_out() if _is_mask(each, len(said))}
+        masks = {name: each for name, each in self._rows.held_out() if _is_mask(each, len(logits))}
         if masks:
             hook = self.monitor.guarded(self, self._looking(masks, rows, labels, event.where))
-            said.register_hook(hook)  # type: ignore[no-untyped-call]
+            logits.register_hook(hook)  # type: ignore[no-untyped-call]
 
     def _looking(
         self, masks: dict[str, torch.Tensor], rows: list[int], labels: list[int], where: str | None

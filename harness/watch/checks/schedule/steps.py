@@ -195,11 +195,11 @@ class SteppedInWrongUnit(Check):
         each = seen.steps / seen.updates if seen.updates else 1.0
         # As many times an update as its length was exceeded: the unit explains it.
         by_unit = abs(each * (seen.end or 0) - seen.planned) <= fact.allowed()
-        said: dict[str, Any] = {"expected": seen.expected_length, "observed": unit}
+        detail: dict[str, Any] = {"expected": seen.expected_length, "observed": unit}
         if each > STEPS_AN_UPDATE and not by_unit and fact.makes_a_pass_more():
-            said = seen.pass_more
+            detail = seen.pass_more
         update = min((seen.end or 0) + 1, fact.at.updates_made)
-        return Found(said["expected"], said["observed"], seen.where, update, said.get("hint"))
+        return Found(detail["expected"], detail["observed"], seen.where, update, detail.get("hint"))
 
     def _unit(self, fact: ScheduleOver) -> str | None:
         seen, training = fact.seen, fact.training

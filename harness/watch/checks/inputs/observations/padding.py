@@ -135,7 +135,9 @@ class LeftPadding(Recogniser):
             self.monitor, f"whether padding on the left moves the positions of {type(forward.model).__name__}"
         ):
             twin = LanguageTwin(forward)
-            others = differ(twin.said(), twin.said(position_ids=of_the_text)) & (mask != 0) & left[:, None]
+            others = (
+                differ(twin.logits_with(), twin.logits_with(position_ids=of_the_text)) & (mask != 0) & left[:, None]
+            )
             rows, padded, differs = len(left), int(left.sum()), bool(others.any())
             self.tell(LeftPadded(rows=rows, padded=padded, differs=differs, where=forward.where))
 

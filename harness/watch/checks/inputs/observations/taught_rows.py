@@ -163,8 +163,8 @@ class EndsOfTexts(Recogniser):
 
     def _said_to_end(self, forward: Forward) -> Iterator[int]:
         configs = (getattr(forward.model, name, None) for name in ("config", "generation_config"))
-        said = [*(getattr(each, "eos_token_id", None) for each in configs), self._tokens.special("eos_token_id")]
-        ids = [each for ids in said for each in (ids if isinstance(ids, (list, tuple)) else [ids])]
+        given_ids = [*(getattr(each, "eos_token_id", None) for each in configs), self._tokens.special("eos_token_id")]
+        ids = [each for ids in given_ids for each in (ids if isinstance(ids, (list, tuple)) else [ids])]
         yield from {each for each in ids if isinstance(each, int)}
 
     def _look_at(self, end: int, taught: TokenLoss, text: torch.Tensor, update: int) -> None:

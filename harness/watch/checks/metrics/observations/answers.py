@@ -90,9 +90,9 @@ def _are_of_model(values: torch.Tensor, pairing: Pairing) -> bool:
     """Whether the values are a model's answers. Of a difference only its own output tells: anything is subtracted."""
     if pairing.sign != "-":
         return any(_are_predictions(values.reshape(-1), forward) for forward in pairing.forwards)
-    said = [each.logits for each in pairing.forwards[-1:] if not each.gradients and each.logits is not None]
+    logits = [each.logits for each in pairing.forwards[-1:] if not each.gradients and each.logits is not None]
     column = values.dim() == 2
-    return column and any(values.data_ptr() == each.data_ptr() and values.numel() == each.numel() for each in said)
+    return column and any(values.data_ptr() == each.data_ptr() and values.numel() == each.numel() for each in logits)
 
 
 def _are_predictions(values: torch.Tensor, forward: Forward) -> bool:
@@ -111,7 +111,7 @@ class LabelsCompared(Fact):
 
     needs = "evaluation of a regression"
     of_run = True
-    said: torch.Tensor
+    predicted: torch.Tensor
     labels: torch.Tensor | None = None
     """What the model's own output, as it is, was compared with; None for anything else than its output."""
     trained: tuple[float, float] = 0.0, 0.0
@@ -135,16 +135,16 @@ class LabelScales(Recogniser):
         parts = event.parts
         if parts is None and event.loss is not None and event.loss.function in REGRESSIONS:
             parts = event.loss.input, event.loss.target
-        said = event.forward.logits
-        if parts is None or said is None or said.numel() < MIN_LABELS:
+        logits = event.forward.logits
+        if parts is None or logits is None or logits.numel() < MIN_LABELS:
             return
         known = [part for part in parts if _answer(part) in self._trained]
-        labels = [other for one, other in (parts, parts[::-1]) if _is_as_said(one, said)]
+        labels = [other for one, other in (parts, parts[::-1]) if _is_as_said(one, logits)]
         trained = self._trained.get(_answer(labels[0]), (0.0, 0.0)) if len(labels) == 1 else (0.0, 0.0)
-        comparable = trained[1] > 0 and labels[0].numel() == said.numel()
+        comparable = trained[1] > 0 and labels[0].numel() == logits.numel()
         if known:
             compared = labels[0] if comparable else None
-            self.tell(LabelsCompared(said=said, labels=compared, trained=trained, where=event.forward.where))
+            self.tell(LabelsCompared(predicted=logits, labels=compared, trained=trained, where=event.forward.where))
 
 
 def scale_of(labels: torch.Tensor) -> float:
@@ -156,6 +156,6 @@ def _answer(labels: torch.Tensor) -> tuple[int, ...]:
     return tuple(size for size in labels.shape[1:] if size > 1)
 
 
-def _is_as_said(tensor: torch.Tensor, said: torch.Tensor) -> bool:
+def _is_as_said(tensor: torch.Tensor, logits: torch.Tensor) -> bool:
     """Whether it is the output itself, or a view of it."""
-    return tensor.numel() == said.numel() and tensor.data_ptr() == said.data_ptr()
+    return tensor.numel() == logits.numel() and tensor.data_ptr() == logits.data_ptr()

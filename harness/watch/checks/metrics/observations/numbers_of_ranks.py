@@ -167,6 +167,6 @@ def _as_json(part: Part) -> dict[str, Any]:
 
 def _part(found: Mapping[str, Any]) -> Part:
     confusion = None if found["confusion"] is None else np.array(found["confusion"], dtype=np.int64)
-    tuples = {name: tuple(found[name]) for name in ("totals", "said")}
+    tuples = {name: tuple(found[name]) for name in ("totals", "predicted")}
     agrees = None if found["agrees"] is None else tuple(found["agrees"])
     return Part(**{**found, **tuples, "agrees": agrees, "confusion": confusion})

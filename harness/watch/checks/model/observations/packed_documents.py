@@ -49,7 +49,7 @@ class PackedDocuments(Recogniser):
         others[row, :place] = first_document.roll(1) if varies else ids[row, place]
         with probing(self.monitor, f"whether packed documents see each other in {type(forward.model).__name__}"):
             twin = LanguageTwin(forward)
-            before, again, after = twin.said(), twin.said(), twin.said(input_ids=others)
+            before, again, after = twin.logits_with(), twin.logits_with(), twin.logits_with(input_ids=others)
             if not bool(differ(before, again).any()):
                 changed = differ(before, after)[row]
                 they_see = bool(changed[:place].any()) and bool(changed[place:].any())
