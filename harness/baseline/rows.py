@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.describe.data import COLUMNS
+from harness.describe.rows import COLUMNS
 from harness.findings import few
 
 ORDER, TOKENS, TOGETHER = "first_order", ("digest",), ("with_targets", "with_targets_bits")

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness import launch
-from harness.describe.data import Loaders, Rows
 from harness.describe.description import ORDER, Description, Line
 from harness.describe.lines import Section
+from harness.describe.loaders import Loaders
 from harness.describe.models import Models
 from harness.describe.results import Loads, Metrics, Randomness, Saves
+from harness.describe.rows import Rows
 from harness.describe.taught import Losses, Taught
 from harness.describe.updates import Optimizers
 from harness.errors import CannotTry
