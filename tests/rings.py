@@ -2,7 +2,7 @@
 
 ``pytest -m "not gpu"`` is the first ring, which guards every change. What measures rather than guards (others' code,
 kills at random moments, clusters, simulations, further scripts of a kind) is marked ``nightly`` and left out unless
-``-m`` names the marker: ``tox -e nightly`` runs it, and ``.ci/run`` a tenth of it, which the commit chooses.
+``-m`` names the marker: ``tox -e nightly`` runs it, and ``.ci/run`` a twentieth of it, which the commit chooses.
 
 What README's environment lacks for a test skips it there. ``--skipped-to FILE`` writes the names of such tests, and
 ``pytest @FILE`` runs them where there is more.

@@ -81,7 +81,7 @@ def test_they_are_found_without_the_checkout(installed: Path, tmp_path: Path) ->
     assert given.returncode == 2, "who names a folder means it"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_matrix_is_found_without_the_checkout(installed: Path, tmp_path: Path) -> None:
     """A run of today's versions is laid beside the recorded ones."""
     make_record().write(tmp_path / "run.json")

@@ -19,6 +19,7 @@ from scripts import corpus
 from tests.conftest import Shared
 from tests.mutants import distributed_and_trainer_mutants, launch_mutants  # noqa: F401, they register their mutants
 from tests.mutants.mutants import MUTANTS, Mutant
+from tests.rings import first_of_each
 from tests.server import server_of
 
 NAMES = [stage.name for stage in STAGES]
@@ -140,13 +141,21 @@ def of_the_ranks(small: Recipe, shared: Shared, pytestconfig: pytest.Config) -> 
     return found
 
 
+GUARDS = first_of_each(
+    (f"{mutant.check} {mutant.name}" for mutant in MUTANTS), kind=lambda name: name.partition(" ")[0]
+)
+"""One mutant of each check guards every change; its further ones are nightly."""
+
+
 def _marks(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
     several = mutant.processes > 1
     trains_often = mutant.check.startswith(("equivalence::", "costs::"))
-    slow = mutant.slow or several or trains_often
+    slow = mutant.slow or several
     # Each really starts train.py, for ten seconds; tests/stages/test_launch.py guards what the checks say of a start.
-    ring = pytest.mark.nightly if mutant.check.startswith("launch::") else pytest.mark.slow
-    return (ring,) * slow + (pytest.mark.distributed,) * several
+    starts = mutant.check.startswith("launch::")
+    nightly = starts or trains_often or f"{mutant.check} {mutant.name}" not in GUARDS
+    rings = (pytest.mark.nightly,) * nightly + (pytest.mark.slow,) * (slow and not nightly)
+    return (*rings, *(pytest.mark.distributed,) * several)
 
 
 each_mutant = pytest.mark.parametrize(

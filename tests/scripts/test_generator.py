@@ -1,4 +1,7 @@
-"""The built-in corpus: reproducible, of MRPC's shape, and honest (no shortcut to the label)."""
+"""The built-in corpus: reproducible, of MRPC's shape, and honest (no shortcut to the label).
+
+A digest guards every change. What rows of that digest are like stays so, and is nightly.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,7 @@ def test_is_the_recorded_corpus(corpus: Corpus) -> None:
     assert hashlib.sha256(text.encode()).hexdigest() == CORPUS_SHA256
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("dataset", builtin.CORPORA)
 def test_the_package_has_what_the_script_writes(dataset: str) -> None:
     loaded = builtin.raw_datasets(dataset)
@@ -49,6 +53,7 @@ def test_the_package_has_what_the_script_writes(dataset: str) -> None:
         assert [tuple(row.values()) for row in loaded[split]] == expected
 
 
+@pytest.mark.nightly
 def test_has_mrpcs_shape(corpus: Corpus) -> None:
     assert {split: len(rows) for split, rows in corpus.items()} == MRPC_ROWS
     for rows in corpus.values():
@@ -57,11 +62,13 @@ def test_has_mrpcs_shape(corpus: Corpus) -> None:
     assert sorted(numbered) == list(range(len(numbered)))
 
 
+@pytest.mark.nightly
 def test_no_pair_is_there_twice(corpus: Corpus) -> None:
     pairs = Counter((row.sentence1, row.sentence2) for rows in corpus.values() for _, row in rows)
     assert max(pairs.values()) == 1
 
 
+@pytest.mark.nightly
 def test_pretraining_rows_are_not_the_corpus(corpus: Corpus) -> None:
     pairs = {(row.sentence1, row.sentence2) for rows in corpus.values() for _, row in rows}
     for clauses in (1, 2, 3):
@@ -81,6 +88,7 @@ def test_contradictions_are_marked() -> None:
         assert any(row.contradicted) == (row.label == 0)
 
 
+@pytest.mark.nightly
 def test_vocabulary_covers_the_corpus(corpus: Corpus) -> None:
     vocabulary = generator.vocabulary()
     assert len(vocabulary) == len(set(vocabulary))
@@ -100,6 +108,7 @@ def _majority(rows: list[tuple[int, Row]]) -> float:
     return float(max(_labels(rows).mean(), 1 - _labels(rows).mean()))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sentence", ["sentence1", "sentence2"])
 def test_one_sentence_does_not_tell(corpus: Corpus, sentence: str) -> None:
     """A bag of words of one sentence stays within 5 points of the majority class."""
@@ -128,7 +137,7 @@ def shortcut_accuracy(corpus: Corpus, split: str) -> float:
     return float(model.score([length_and_overlap(row) for _, row in corpus[split]], _labels(corpus[split])))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_fine_tuned_model_beats_length_and_overlap(corpus: Corpus, run_record: RunRecord) -> None:
     """By at least 8 points, and it reaches 85 % at the documented learning rate."""
     if run_record.recipe["name"] != "tiny":
@@ -137,7 +146,7 @@ def test_the_fine_tuned_model_beats_length_and_overlap(corpus: Corpus, run_recor
     assert shortcut_accuracy(corpus, "validation") <= run_record.metrics["accuracy"] - 0.08
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_lengths_are_spread_like_mrpcs() -> None:
     """MRPC with bert-base-uncased's tokenizer: mean 53, standard deviation 13, longest 103."""
     from transformers import AutoTokenizer
@@ -157,7 +166,7 @@ OF_CLASSES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("dataset", OF_CLASSES)
 def test_corpora_of_more_classes(dataset: str) -> None:
     """The recorded rows, none of them twice, and as many of each class in every split."""

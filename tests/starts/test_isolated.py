@@ -163,7 +163,9 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("place", ["in the working directory", "beside it", "elsewhere"])
+@pytest.mark.parametrize(
+    "place", ["in the working directory", pytest.param("beside it", marks=pytest.mark.nightly), "elsewhere"]
+)
 @pytest.mark.parametrize("how", CHANGES)
 def test_what_a_script_does_to_files_is_gone(how: str, place: str, home: Path) -> None:
     if place != "elsewhere":

@@ -148,7 +148,7 @@ def test_every_relation_has_a_mutant() -> None:
     assert {*MUTANTS} | BY_ITSELF == {*catalogue.relations()}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_order_that_python_hashes(tmp_path: Path) -> None:
     """As a user starts it: the seed of Python's hashes is that of a process."""
     names = 'order = [int(name[1:]) for name in {f"r{row}" for row in range(420)}]\nx, y = x[order], y[order]\ntrain ='

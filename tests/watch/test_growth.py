@@ -131,7 +131,11 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, 2))
 
 
-@pytest.mark.parametrize("loop", [epochs, by_hand, adversarial, episodes], ids=lambda loop: loop.__name__)
+@pytest.mark.parametrize(
+    "loop",
+    [epochs, by_hand, *(pytest.param(loop, marks=pytest.mark.nightly) for loop in (adversarial, episodes))],
+    ids=lambda loop: loop.__name__,
+)
 def test_nothing_grows_with_the_updates(
     loop: Callable[[Updated], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
