@@ -135,7 +135,7 @@ class Trainings(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         from harness.baseline.settings_table import SETTINGS
-        from harness.baseline.trainings import sections
+        from harness.baseline.training_file import sections
         from harness.errors import CannotTry
         from harness.settings import trainings
 
@@ -186,13 +186,13 @@ class TrainingSection(pytest.Item):
             pytest.skip(verdict.lane)
 
     def _compared(self) -> Any:
-        from harness.baseline import trainings
+        from harness.baseline import training_file, trainings
         from harness.errors import CannotTry
 
         name = self.training.name
         try:
-            path = trainings.path_of(baselines_folder(self.config), name)
-            return trainings.compare(self.training, self.folder, trainings.read(path, name))
+            path = training_file.path_of(baselines_folder(self.config), name)
+            return trainings.compare(self.training, self.folder, training_file.read(path, name))
         except CannotTry as error:
             return str(error)
 
@@ -705,7 +705,7 @@ def harness_training(pytestconfig: pytest.Config) -> Callable[[str], None]:
 
     def must_do_the_same(name: str) -> None:
         __tracebackhide__ = True
-        from harness.baseline import trainings
+        from harness.baseline import training_file, trainings
         from harness.errors import CannotTry
         from harness.report.trainings import verdict_lines
         from harness.settings import trainings as named
@@ -715,7 +715,7 @@ def harness_training(pytestconfig: pytest.Config) -> Callable[[str], None]:
             training = next((each for each in known if each.name == name), None)
             if training is None:
                 raise CannotTry(f"pyproject.toml names no training {name}; it has {[each.name for each in known]}")
-            stored = trainings.read(trainings.path_of(baselines_folder(pytestconfig), name), name)
+            stored = training_file.read(training_file.path_of(baselines_folder(pytestconfig), name), name)
             verdict = trainings.compare(training, folder, stored)
         except CannotTry as error:
             raise _failure(error) from None

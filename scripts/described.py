@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.baseline.trainings import section_of
+from harness.baseline.training_file import section_of
 from harness.files import write_atomically
 from scripts.detection import ROOT, on_servers
 from scripts.margins import name_of

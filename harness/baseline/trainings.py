@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shlex
@@ -14,14 +13,15 @@ from typing import Any, ClassVar
 
 from pydantic import TypeAdapter
 
-from harness.baseline.formerly import fact_today, not_kept
+from harness.baseline import training_file
+from harness.baseline.formerly import not_kept
 from harness.baseline.pairing import MODEL, Pairs, pairs
 from harness.baseline.rows import sentences
 from harness.baseline.settings_table import SETTINGS, settings_lines
-from harness.describe.description import ORDER, Description
+from harness.baseline.training_file import NUMBERS, VARIES, StoredTraining, section_of, sections
+from harness.describe.description import Description
 from harness.describe.lines import BITS
 from harness.errors import CannotTry
-from harness.files import write_atomically
 from harness.findings import Finding, Report, errors_of, strict
 from harness.fingerprint import fingerprint, git
 from harness.settings import Training, Way
@@ -30,18 +30,6 @@ from harness.watch.scripts import run_apart
 
 OTHERWISE = {"PYTHONHASHSEED": "4711", "OMP_NUM_THREADS": "1"}
 """Environment variables that a run has otherwise that must do the same."""
-
-ALL = "all"
-"""Word in the place of the sections that are accepted: all that differ."""
-
-NAMES = "names"
-"""What is accepted where classes are called otherwise and nothing else differs."""
-
-NUMBERS, NOISE = "numbers", "noise"
-"""The sections behind those of the behaviour: what was measured, and how far apart runs of one script measure it."""
-
-VARIES = "(varies)"
-"""Value in the place of a fact in which runs of one script differ."""
 
 BEHAVIOUR_RTOL = 1e-3
 """How near two real numbers of the behaviour must be, as a share of the larger: another machine rounds otherwise."""
@@ -57,23 +45,6 @@ SLOW = 60.0
 
 SAME_MACHINE = ("python", "libraries", "device", "device_name", "cpu", "cpu_capability", "threads")
 """Fields of the fingerprint that must be equal for numbers to be compared bit for bit."""
-
-
-@dataclass
-class StoredTraining:
-    """A baseline of a training, as its file has it."""
-
-    command: str
-    commit: str | None
-    fingerprint: dict[str, Any]
-    facts: dict[str, Any]
-    says: dict[str, str] = field(default_factory=dict)
-    """Fact to the line for people, which is in the file as a comment before the first fact of that line."""
-    numbers: dict[str, list[float]] = field(default_factory=dict)
-    noise: dict[str, list[float]] = field(default_factory=dict)
-    """Number to the largest and the mean distance between the recordings, as a share."""
-    accepted: list[str] = field(default_factory=list)
-    """Why sections were changed."""
 
 
 @dataclass(frozen=True)
@@ -137,20 +108,6 @@ class TrainingsReport(Report):
     @property
     def failed(self) -> bool:
         return bool(self.left_over) or any(each.failed for each in self.trainings)
-
-
-def section_of(key: str) -> str:
-    """The section that a fact belongs to; those of another loop of the script are the same."""
-    parts = key.split(".")
-    return parts[1] if parts[0].startswith("loop") and len(parts) > 1 and parts[1] in ORDER else parts[0]
-
-
-def sections() -> tuple[str, ...]:
-    return (*(section for section in ORDER if section != "checks"), SETTINGS, NUMBERS)
-
-
-def path_of(folder: Path, name: str) -> Path:
-    return folder / f"{name}.txt"
 
 
 class Crashed(CannotTry):
@@ -248,19 +205,19 @@ def compare(training: Training, folder: Path, stored: StoredTraining, observed: 
             f"the baseline of training {training.name} was recorded with {stored.command!r}, but pyproject.toml "
             f"says {command!r}; record it again with harness baseline record {training.name}"
         )
-    now = _with_settings(training, folder, stored)
+    now = with_settings(training, folder, stored)
     if observed is not None:
-        write(observed, _observed(stored, now, folder), training.name)
+        training_file.write(observed, _observed(stored, now, folder), training.name)
     return verdict(training.name, stored, now, ignore=training.ignore, tolerance=training.tolerance)
 
 
-def _with_settings(training: Training, folder: Path, stored: StoredTraining) -> Description:
+def with_settings(training: Training, folder: Path, stored: StoredTraining) -> Description:
     """What a training does now, with the table of its settings if it is wanted; without, that of the baseline goes."""
     now = described(training, folder)
     if training.settings:
         now.lines += settings_lines(training, folder)
     else:
-        _take(stored, now, [SETTINGS])
+        take(stored, now, [SETTINGS])
     return now
 
 
@@ -307,7 +264,7 @@ def verdict(
         )
 
     changed = [
-        *_classes(paired),
+        *renamed_classes(paired),
         *(
             Changed(key, stored.facts.get(key), facts.get(key))
             for key in {**stored.facts, **facts}
@@ -351,7 +308,7 @@ def _tolerated(key: str, tolerance: Mapping[str, float]) -> float | None:
     return next((share for pattern, share in tolerance.items() if fnmatchcase(key, pattern)), None)
 
 
-def _classes(paired: Pairs) -> Iterator[Changed]:
+def renamed_classes(paired: Pairs) -> Iterator[Changed]:
     """Classes that are others and count: of a model of other shapes, or of an optimizer."""
     for part in paired.counting:
         section = "model" if part.kind == MODEL else "optimizer"
@@ -437,151 +394,7 @@ def first_update(changed: Changed) -> int | None:
     return next((place for place, (one, other) in pairs if distance_between(one, other, 1.0) > 0), None)
 
 
-# The file
-
-
-def text_of(stored: StoredTraining, name: str) -> str:
-    """The file: comments, then one fact a line, by sections in causal order, the numbers last."""
-    lines = [
-        f"# What training {name} does, one fact a line. Change a section with: harness baseline accept {name} SECTION",
-        f"# command: {stored.command}",
-        f"# commit: {stored.commit or 'none'}",
-        f"# machine: {json.dumps(stored.fingerprint, sort_keys=True)}",
-        *(f"# accepted: {each}" for each in stored.accepted),
-    ]
-    for section in sections():
-        of_it = {key: value for key, value in stored.facts.items() if section_of(key) == section}
-        lines += [""] if of_it else []
-        comment = None
-        for key, value in of_it.items():
-            if stored.says.get(key) != comment:
-                comment = stored.says.get(key)
-                lines.append(f"# {comment or ''}".rstrip())
-            lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
-    lines.append("")
-    for start, values in ((NUMBERS, stored.numbers), (NOISE, stored.noise)):
-        lines += [f"{start}.{key} = {json.dumps(value)}" for key, value in values.items()]
-    return "\n".join(lines) + "\n"
-
-
-def read(path: Path, name: str) -> StoredTraining:
-    """Read the baseline of a training.
-
-    Raises:
-        CannotTry: there is none, or a line of it cannot be read.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise CannotTry(
-            f"training {name} has no baseline {path}; record it with harness baseline record {name}"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise CannotTry(f"baseline {path} cannot be read: {error}") from error
-    head: dict[str, list[str]] = {"command": [], "commit": [], "machine": [], "accepted": []}
-    facts: dict[str, Any] = {}
-    says: dict[str, str] = {}
-    comment = None
-    for number, line in enumerate(lines, start=1):
-        if line.startswith("#"):
-            key, colon, value = line[1:].strip().partition(": ")
-            if colon and key in head:
-                head[key].append(value)
-            else:
-                comment = line[1:].strip() or None
-            continue
-        if not line.strip():
-            comment = None
-            continue
-        key, equals, value = line.partition(" = ")
-        try:
-            if not equals:
-                raise ValueError("no KEY = VALUE")
-            facts[key] = fact_today(key, json.loads(value))
-        except ValueError as error:
-            raise CannotTry(f"baseline {path}, line {number}: {error}; restore it, or record it again") from error
-        if comment is not None:
-            says[key] = comment
-    numbers = {key: facts.pop(f"{NUMBERS}.{key}") for key in _keys_below(facts, NUMBERS)}
-    noise = {key: facts.pop(f"{NOISE}.{key}") for key in _keys_below(facts, NOISE)}
-    if not facts or not numbers or not head["command"] or not head["machine"]:
-        raise CannotTry(f"baseline {path} has no facts, no numbers or no command; restore it, or record it again")
-    commit = head["commit"][0] if head["commit"] else None
-    machine = json.loads(head["machine"][0])
-    return StoredTraining(head["command"][0], commit, machine, facts, says, numbers, noise, head["accepted"])
-
-
-def _keys_below(facts: Mapping[str, Any], start: str) -> list[str]:
-    return [key.removeprefix(f"{start}.") for key in facts if key.startswith(f"{start}.")]
-
-
-def write(path: Path, stored: StoredTraining, name: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text_of(stored, name))
-
-
-# Accepting
-
-
-def accept(
-    training: Training,
-    folder: Path,
-    path: Path,
-    wanted: Sequence[str],
-    why: str,
-    tell: Callable[[str], None] = no_progress,
-    show: Callable[[TrainingVerdict, Sequence[str]], None] = lambda found, taken: None,
-) -> list[str]:
-    """Run a training, and take what it does now in some sections, or in ALL that differ, as what it is to do.
-
-    ``show`` is given what differs and the sections that are about to be taken, before any of them is. The sections
-    that were accepted come back; NAMES where classes are called otherwise and nothing else differs.
-
-    Raises:
-        CannotTry: there is no such section; nothing in it has changed; a check finds an error; or this is CI, where
-            nobody reads what is accepted.
-    """
-    if unknown := [each for each in wanted if each not in (*sections(), ALL)]:
-        raise CannotTry(f"a baseline has no section {unknown[0]}; the sections are {', '.join(sections())}, or {ALL}")
-    if os.environ.get("CI"):
-        raise CannotTry("nothing is accepted while CI is set: accept it on your machine, and commit the file")
-    stored = read(path, training.name)
-    now = _with_settings(training, folder, stored)
-    found = verdict(training.name, stored, now, ignore=training.ignore, tolerance=training.tolerance)
-    if found.findings:
-        raise CannotTry(f"not accepted: {error_line(found.findings[0])}; a baseline never accepts an error")
-    to_take = [each for each in sections() if each in wanted or (ALL in wanted and each in found.changed)]
-    _check_can_be_taken(found, to_take)
-    show(verdict(training.name, stored, now), to_take)  # what is ignored or tolerated is taken with its section, too
-    paired = pairs(stored.facts, now.facts)
-    accepted = [each for each in to_take if each != NUMBERS]
-    _take(stored, paired.as_before(now), accepted)
-    if {each.section for each in _classes(paired)} <= {*accepted}:
-        _call_as(stored, paired.turned())
-    if NUMBERS in to_take:
-        anew, _ = record(replace(training, settings=False), folder, now, tell)
-        stored.numbers, stored.noise, stored.fingerprint = anew.numbers, anew.noise, anew.fingerprint
-        accepted.append(NUMBERS)
-    if not accepted and ALL in wanted and found.renamed:
-        accepted = [NAMES]
-    if not accepted:
-        raise CannotTry(f"nothing differs from the baseline of training {training.name}")
-    stored.commit = commit_of(folder)
-    at, changes = stored.commit or "no commit", uncommitted(folder, training)
-    at = f"with changes to {changes} after {at}" if changes else f"at {at}"  # the file is committed with them
-    stored.accepted += [f"{each} {at}: {' '.join(why.split())}" for each in accepted]
-    write(path, stored, training.name)
-    return accepted
-
-
-def _check_can_be_taken(found: TrainingVerdict, to_take: Sequence[str]) -> None:
-    if same := [each for each in to_take if each != NUMBERS and each not in found.changed]:
-        raise CannotTry(f"nothing in {same[0]} differs from the baseline of training {found.name}")
-    if NUMBERS in to_take and (left := [each for each in found.changed if each not in (*to_take, NUMBERS)]):
-        raise CannotTry(f"the behaviour differs in {', '.join(left)}: accept that before the numbers")
-
-
-def _take(stored: StoredTraining, now: Description, taken: Sequence[str]) -> None:
+def take(stored: StoredTraining, now: Description, taken: Sequence[str]) -> None:
     """Take what a run did in sections of its behaviour into a baseline."""
     for section in taken:
         facts = {key: value for key, value in stored.facts.items() if section_of(key) != section}
@@ -593,29 +406,6 @@ def _take(stored: StoredTraining, now: Description, taken: Sequence[str]) -> Non
         stored.says = {key: text for key, text in stored.says.items() if section_of(key) != section} | said_now
 
 
-def _call_as(stored: StoredTraining, paired: Pairs) -> None:
-    """Give models, optimizers, loaders and tensors of a baseline the names that they have in the run."""
-    stored.facts = {paired.key(key): paired.value(key, value) for key, value in stored.facts.items()}
-    stored.says = {paired.key(key): paired.in_text(text) for key, text in stored.says.items()}
-    stored.numbers = {paired.number(key): values for key, values in stored.numbers.items()}
-    stored.noise = {paired.number(key): values for key, values in stored.noise.items()}
-
-
 def commit_of(folder: Path) -> str | None:
     """The commit of the checkout that a folder is in; None outside of one."""
     return git(folder, "rev-parse", "--short=12", "HEAD")
-
-
-def uncommitted(folder: Path, training: Training) -> str | None:
-    """The script of a training, where git says that it is not as it was committed."""
-    script = next((word for word in training.command if word.endswith((".py", ".ipynb"))), None)
-    changes = git(folder, "status", "--porcelain", "--", *([script] if script else ["."]))
-    return (script or "the working tree") if changes else None
-
-
-def left_over(folder: Path, trainings: Sequence[Training]) -> Iterator[Path]:
-    """Baselines of trainings that are gone from pyproject.toml."""
-    known = {training.name for training in trainings}
-    for path in sorted(folder.glob("*.txt")):
-        if path.stem not in known and path.read_text(encoding="utf-8", errors="replace").startswith("# What training "):
-            yield path

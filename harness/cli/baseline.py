@@ -71,19 +71,19 @@ def _of_trainings(folder: Path, baselines: Path | None) -> Path:
 
 
 def _record_trainings(folder: Path, of_scripts: Sequence[Training], baselines: Path | None) -> None:
-    from harness.baseline import trainings
+    from harness.baseline import training_file, trainings
 
     for script in of_scripts:
-        path = trainings.path_of(_of_trainings(folder, baselines), script.name)
+        path = training_file.path_of(_of_trainings(folder, baselines), script.name)
         if path.exists():
-            trainings.read(path, script.name)  # nobody else's file is overwritten
+            training_file.read(path, script.name)  # nobody else's file is overwritten
         stored, run = trainings.record(script, folder, tell=partial(say, err=True))
-        trainings.write(path, stored, script.name)
+        training_file.write(path, stored, script.name)
         slow = "; a smaller setting makes a better test" if run.seconds > trainings.SLOW else ""
         say(
             f"{script.name}: {len(stored.facts)} facts of {run.updates} updates in {run.seconds:.0f} s{slow}, in {path}"
         )
-        if varying := [key for key, value in stored.facts.items() if value == trainings.VARIES]:
+        if varying := [key for key, value in stored.facts.items() if value == training_file.VARIES]:
             say(f"  differ from run to run, and are not compared: {', '.join(varying[:6])}; is the script seeded?")
 
 
@@ -91,7 +91,7 @@ def _compare_trainings(
     folder: Path, of_scripts: Sequence[Training], baselines: Path | None, out: Output, observed: Path | None
 ) -> int:
     from harness import settings
-    from harness.baseline import trainings
+    from harness.baseline import training_file, trainings
     from harness.report.trainings import verdict_lines
 
     out.check()
@@ -100,11 +100,11 @@ def _compare_trainings(
     if observed is not None and observed.resolve() == where.resolve():
         raise click.UsageError("--observed is the folder of the baselines: they would be overwritten; give another.")
     for script in of_scripts:
-        stored = trainings.read(trainings.path_of(where, script.name), script.name)
-        seen = None if observed is None else trainings.path_of(observed, script.name)
+        stored = training_file.read(training_file.path_of(where, script.name), script.name)
+        seen = None if observed is None else training_file.path_of(observed, script.name)
         report.trainings.append(trainings.compare(script, folder, stored, seen))
         out.echo(verdict_lines(report.trainings[-1]))
-    report.left_over = [str(path) for path in trainings.left_over(where, settings.trainings(folder)[1])]
+    report.left_over = [str(path) for path in training_file.left_over(where, settings.trainings(folder)[1])]
     out.echo(f"{path} is of a training that pyproject.toml no longer names: delete it" for path in report.left_over)
     out.write_json(json.dumps(report.as_dict(), indent=1))
     return FOUND if report.failed else 0
@@ -270,11 +270,11 @@ def show(name: str | None, json_file: Path | None, baselines: Path | None) -> No
     training of [[tool.harness.training]], show its file.
     """
     if name is not None and (of_scripts := _trainings((Path(name),), or_others=True)):
-        from harness.baseline import trainings
+        from harness.baseline import training_file
 
         folder, (training,) = of_scripts
-        path = trainings.path_of(_of_trainings(folder, baselines), training.name)
-        trainings.read(path, training.name)
+        path = training_file.path_of(_of_trainings(folder, baselines), training.name)
+        training_file.read(path, training.name)
         say(path.read_text(encoding="utf-8"), nl=False)
         return
     from harness.documented_run.baseline.review import named, shown
@@ -319,7 +319,7 @@ def accept(name: str, sections: tuple[str, ...], reason: str, baselines: Path | 
     commit both together.
     """
     if of_scripts := _trainings((Path(name),)):
-        from harness.baseline import trainings
+        from harness.baseline import accepting, training_file, trainings
         from harness.report.trainings import accepted_lines
 
         def show(found: trainings.TrainingVerdict, taken: Sequence[str]) -> None:
@@ -327,9 +327,9 @@ def accept(name: str, sections: tuple[str, ...], reason: str, baselines: Path | 
 
         folder, (training,) = of_scripts
         if not sections:
-            raise click.UsageError(f"name the SECTION to accept: {', '.join(trainings.sections())}, or all.")
-        path = trainings.path_of(_of_trainings(folder, baselines), name)
-        accepted = trainings.accept(training, folder, path, sections, reason, partial(say, err=True), show)
+            raise click.UsageError(f"name the SECTION to accept: {', '.join(training_file.sections())}, or all.")
+        path = training_file.path_of(_of_trainings(folder, baselines), name)
+        accepted = accepting.accept(training, folder, path, sections, reason, partial(say, err=True), show)
         say(f"accepted {', '.join(accepted)} of {path}: commit it with the change that it belongs to")
         return
     if sections:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.baseline.rows import is_digest, of_what
 from harness.baseline.settings_table import SETTINGS
-from harness.baseline.trainings import NUMBERS, error_line, first_update
+from harness.baseline.training_file import NUMBERS
+from harness.baseline.trainings import error_line, first_update
 from harness.findings import few, shortened
 
 if TYPE_CHECKING:

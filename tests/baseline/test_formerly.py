@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.baseline.formerly import FORMULAS, fact_today
-from harness.baseline.trainings import read, text_of, verdict
+from harness.baseline.training_file import read, text_of
+from harness.baseline.trainings import verdict
 from harness.describe.description import Line
 from harness.watch.facts import formula as formulas
 from harness.watch.facts.formula import Formula, formula

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.baseline import trainings
+from harness.baseline import accepting, training_file, trainings
+from harness.baseline.accepting import ALL
 from harness.baseline.pairing import pairs
-from harness.baseline.trainings import ALL, StoredTraining, TrainingVerdict, says_of, verdict
+from harness.baseline.training_file import StoredTraining
+from harness.baseline.trainings import TrainingVerdict, says_of, verdict
 from harness.describe.description import Description, Line
 from harness.describe.lines import patterns
 from harness.report.trainings import accepted_lines, verdict_lines
@@ -226,16 +228,16 @@ def accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def accept(after: Description, *sections: str, **settings: Any) -> tuple[list[str], list[str], StoredTraining]:
         path, shown = tmp_path / "churn.txt", list[str]()
-        trainings.write(path, stored(BEFORE), "churn")
+        training_file.write(path, stored(BEFORE), "churn")
         monkeypatch.setattr(trainings, "described", lambda *_, **__: after)
 
         def show(found: TrainingVerdict, taken: Sequence[str]) -> None:
-            assert trainings.read(path, "churn").numbers == BEFORE.numbers, "shown before it is taken"
+            assert training_file.read(path, "churn").numbers == BEFORE.numbers, "shown before it is taken"
             shown.extend(accepted_lines(found, taken))
 
         training = Training("churn", ["train.py"], **settings)
-        taken = trainings.accept(training, tmp_path, path, sections, "why", show=show)
-        return shown, taken, trainings.read(path, "churn")
+        taken = accepting.accept(training, tmp_path, path, sections, "why", show=show)
+        return shown, taken, training_file.read(path, "churn")
 
     return accept
 

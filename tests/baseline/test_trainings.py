@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from harness.baseline import trainings
-from harness.baseline.trainings import VARIES, StoredTraining, TrainingsReport, first_update, read, text_of, verdict
+from harness.baseline import accepting, training_file, trainings
+from harness.baseline.training_file import VARIES, StoredTraining, read, text_of
+from harness.baseline.trainings import TrainingsReport, first_update, verdict
 from harness.describe.description import Description, Line
 from harness.errors import CannotTry
 from harness.findings import Finding
@@ -59,7 +60,7 @@ def changed(line: int, **facts: Any) -> Description:
 def test_the_file_has_one_fact_a_line_and_comes_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "small.txt"
     before = stored(accepted=["data at abc: fewer rows"])
-    trainings.write(path, before, "small")
+    training_file.write(path, before, "small")
     text = path.read_text()
     assert "# train: 60 rows\ndata.train.rows = 60\n" in text
     assert 'update.SGD.clipped = {"not clipped": 8}\n' in text
@@ -184,7 +185,7 @@ def test_numbers_are_compared_as_far_as_the_machine_allows(
 
 def test_a_loss_that_was_no_number_and_is_none_again_is_the_same(tmp_path: Path) -> None:
     nan = {"loss": [0.7, float("nan"), float("inf")], "metric.f1.f1": [0.8]}
-    trainings.write(tmp_path / "small.txt", stored(numbers=nan), "small")
+    training_file.write(tmp_path / "small.txt", stored(numbers=nan), "small")
     before = read(tmp_path / "small.txt", "small")
     assert not verdict("small", before, run(numbers=nan), MACHINE).failed
     found = verdict("small", before, run(numbers={**nan, "loss": [0.7, float("nan"), 0.5]}), MACHINE)
@@ -310,7 +311,7 @@ def test_a_run_with_an_error_is_not_recorded(runs: Runs, tmp_path: Path) -> None
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     (tmp_path / "train.py").write_text("import torch\n")
-    trainings.write(tmp_path / "small.txt", stored(), "small")
+    training_file.write(tmp_path / "small.txt", stored(), "small")
     for command in (
         ["init", "--quiet"],
         ["add", "."],
@@ -321,7 +322,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def accept(checkout: Path, *sections: str) -> StoredTraining:
-    trainings.accept(TRAINING, checkout, checkout / "small.txt", sections, "fewer  rows\n are meant")
+    accepting.accept(TRAINING, checkout, checkout / "small.txt", sections, "fewer  rows\n are meant")
     return read(checkout / "small.txt", "small")
 
 
@@ -421,10 +422,10 @@ def test_a_baseline_of_another_command_is_not_compared(runs: Runs, tmp_path: Pat
 
 
 def test_a_baseline_whose_training_is_gone_is_named(tmp_path: Path) -> None:
-    trainings.write(tmp_path / "old.txt", stored(), "old")
-    trainings.write(tmp_path / "small.txt", stored(), "small")
+    training_file.write(tmp_path / "old.txt", stored(), "old")
+    training_file.write(tmp_path / "small.txt", stored(), "small")
     (tmp_path / "notes.txt").write_text("somebody else's")
-    assert list(trainings.left_over(tmp_path, [TRAINING])) == [tmp_path / "old.txt"]
+    assert list(training_file.left_over(tmp_path, [TRAINING])) == [tmp_path / "old.txt"]
 
 
 @pytest.mark.parametrize(

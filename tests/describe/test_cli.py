@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import harness.documented_run.run  # noqa: F401  # pytester forgets what is first imported in an inner session; torch minds that
-from harness.baseline import same_training, trainings
+from harness.baseline import same_training, training_file, trainings
 from harness.baseline.settings_table import lines_of
 from harness.cli import main
 from harness.describe.description import Description, Line
@@ -245,7 +245,7 @@ def pytests(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
 def test_pytest_has_a_test_for_each_section(project: Path, pytester: pytest.Pytester, does: Does) -> None:
     does(run())
     cli("record", "small")
-    sections = len(trainings.sections())  # that of the checks, and not that of the settings
+    sections = len(training_file.sections())  # that of the checks, and not that of the settings
     pytests(pytester, "--harness-training").assert_outcomes(passed=sections)
 
     lines = [*FEWER.lines[:3], replace(LINES[3], facts={**LINES[3].facts, "update.SGD.steps": 7})]
@@ -269,11 +269,11 @@ def test_a_setting_that_loses_its_effect_is_named(
     monkeypatch.setattr(trainings, "settings_lines", lambda training, folder: table(lr="training", decay="training"))
     assert "settings.train.py.decay: was absent" in cli("compare", "small")[1], "its baseline has no table yet"
     assert cli("accept", "small", "settings", "--why", "a table")[0] == 0
-    pytests(pytester, "--harness-training").assert_outcomes(passed=1 + len(trainings.sections()))
+    pytests(pytester, "--harness-training").assert_outcomes(passed=1 + len(training_file.sections()))
 
     monkeypatch.setattr(trainings, "settings_lines", lambda training, folder: table(lr="training", decay="nothing"))
     result = pytests(pytester, "--harness-training")
-    result.assert_outcomes(failed=1, passed=len(trainings.sections()))
+    result.assert_outcomes(failed=1, passed=len(training_file.sections()))
     result.stdout.fnmatch_lines(
         [
             "small: settings differ from the baseline (train.py:3)",
@@ -332,7 +332,7 @@ def test_a_training_is_held_to_the_ways_in_which_it_is_the_same(in_other_ways: P
 def test_pytest_has_a_test_for_each_way(in_other_ways: Path, pytester: pytest.Pytester, does: Does) -> None:
     does(run())
     result = pytests(pytester, "--harness-training", "-k", "same")
-    result.assert_outcomes(passed=1, failed=1, deselected=len(trainings.sections()))
+    result.assert_outcomes(passed=1, failed=1, deselected=len(training_file.sections()))
     result.stdout.fnmatch_lines(
         ["*small[[]same as --batch 4 --accumulate 2]*", "*loss of update 1: 0.7 -> 1.4, 2 times*"]
     )
@@ -356,7 +356,7 @@ def test_pytest_varies_a_training(
     monkeypatch.setattr(vary_run, "vary_script", vary_script)
     (project / "pyproject.toml").write_text(f"{PROJECT}vary = true\n")
     done = pytests(pytester, "--harness-training", "-k", "vary")
-    done.assert_outcomes(**{outcome: 1, "deselected": len(trainings.sections())})
+    done.assert_outcomes(**{outcome: 1, "deselected": len(training_file.sections())})
     assert ("depends::on-workers: It is another." in done.stdout.str()) == (result == "broken")
 
 
@@ -376,7 +376,7 @@ def test_what_cannot_be_held_to_it_is_said(words: list[str], status: int, said: 
 def test_pytest_says_what_could_not_be_compared(project: Path, pytester: pytest.Pytester, does: Does) -> None:
     does(run())
     result = pytests(pytester, "--harness-training", "-k", "data")
-    result.assert_outcomes(failed=1, deselected=len(trainings.sections()) - 1)
+    result.assert_outcomes(failed=1, deselected=len(training_file.sections()) - 1)
     result.stdout.fnmatch_lines(["*training small has no baseline*record it with harness baseline record small*"])
     (project / "pyproject.toml").write_text("")
     assert "names no training" in str(
@@ -430,7 +430,7 @@ def test_a_real_script_is_recorded_and_what_it_does_otherwise_is_seen(small: tup
     stored, found = trainings.record(training, folder)
     assert found.updates == 3
     assert stored.facts["update.SGD.steps"] == 3
-    assert trainings.VARIES not in stored.facts.values()
+    assert training_file.VARIES not in stored.facts.values()
     script = folder / "train.py"
     script.write_text(script.read_text().replace("lr=0.1", "lr=0.2"))
     changed = trainings.compare(training, folder, stored).changed

@@ -21,7 +21,8 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from harness.baseline.trainings import StoredTraining, says_of, verdict
+from harness.baseline.training_file import StoredTraining
+from harness.baseline.trainings import says_of, verdict
 from harness.describe.description import Description
 from harness.describe.page import describing
 from harness.describe.results import Randomness, Saves
