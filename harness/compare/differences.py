@@ -21,6 +21,7 @@ from harness.compare.causes.hyper_parameter import HyperParameter
 from harness.compare.causes.initialisation import Initialisation
 from harness.compare.causes.kernel_or_precision import KernelOrPrecision
 from harness.compare.causes.random_state import RandomState
+from harness.compare.gaps import clipping_between, factor_between, gap
 from harness.compare.names import Modules, Names, class_of
 from harness.digests import Digests, differing
 from harness.findings import Report
@@ -448,7 +449,7 @@ def _after_forward(update: int, one: Update, other: Update, a: Captured, b: Capt
     for key, rung, what in steps:
         found = _tensors(update, rung, what, a.get(key, {}), b.get(key, {}))
         if found is not None and key == "gradients":
-            clipped = [_clipping(each["gradients of backward"], each["gradients"]) for each in (a, b)]
+            clipped = [clipping_between(each["gradients of backward"], each["gradients"]) for each in (a, b)]
             if clipped[0] and clipped[1]:
                 what = "what changes the gradients before the step"
                 return [Difference(HYPER, rung, update, what, (clipped[0], clipped[1]))]
@@ -466,7 +467,7 @@ def _tensors(
         return None
     worst = gaps[max(others, key=lambda name: gaps[name].size)]
     cause = KERNEL if worst.size <= worst.rounding else OTHER
-    factor = _factor(a, b) if cause == OTHER else None
+    factor = factor_between(a, b) if cause == OTHER else None
     times = "" if factor is None else f"{factor:.4g}"
     multiple = " (same scale)" if times == "1" else f" (B's are A's times {times})" * bool(times)
     return Difference(cause, rung, update, what + multiple, (), tuple(others), worst.size, worst.rounding)
@@ -482,55 +483,7 @@ def _numbers(update: int, what: str, a: torch.Tensor, b: torch.Tensor) -> Differ
     return Difference(cause, "loss", update, what, shown, (), apart.size, apart.rounding)
 
 
-def _clipping(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
-    """How gradients were clipped; None where something else was done to them."""
-    if factor := _factor(before, after):
-        return f"multiplied by {factor:.4g}"
-    most = max((float(each.abs().max()) for each in after.values() if each.numel()), default=0.0)
-    if before.keys() == after.keys() and all(torch.equal(before[k].clamp(-most, most), after[k]) for k in before):
-        return f"clipped at {most:.4g}"
-    return None
-
-
-def _factor(a: Mapping[str, torch.Tensor], b: Mapping[str, torch.Tensor]) -> float | None:
-    """Factor by which all tensors of ``a`` are multiplied in ``b``; None where there is no one factor."""
-    norms = [math.sqrt(sum(float(tensor.double().square().sum()) for tensor in each.values())) for each in (a, b)]
-    if not norms[0] or a.keys() != b.keys():
-        return None
-    factor = norms[1] / norms[0]
-    for name in a:
-        if a[name].shape != b[name].shape or gap(a[name].double() * factor, b[name]).size > 1e-4:
-            return None
-    return factor
-
-
 # Sizes
-
-
-@dataclass(frozen=True)
-class Gap:
-    size: float
-    """The largest difference, as a share of the largest number of the first; 0.0 where all bits agree."""
-    rounding: float
-
-
-def gap(a: torch.Tensor, b: torch.Tensor) -> Gap:
-    """How far apart two tensors of one shape are, and how far rounding may bring them."""
-    rounding = max(_unit(a), _unit(b)) * 4 + 64 * 2**-23
-    if a.dtype == b.dtype and torch.equal(a, b):
-        return Gap(0.0, rounding)
-    one, other = a.double().cpu(), b.double().cpu()
-    alike = (one == other) | (one.isnan() & other.isnan())
-    apart = torch.where(alike, torch.zeros_like(one), (one - other).abs())
-    largest = float(one[one.isfinite()].abs().max()) if one.isfinite().any() else 0.0
-    worst = float(apart.max()) if apart.numel() else 0.0
-    if math.isnan(worst) or math.isinf(worst):
-        return Gap(math.inf, rounding)
-    return Gap(worst / largest if largest else float(bool(worst)), rounding)
-
-
-def _unit(tensor: torch.Tensor) -> float:
-    return torch.finfo(tensor.dtype).eps if tensor.is_floating_point() else 0.0
 
 
 def _shapes(tensors: Sequence[torch.Tensor]) -> str:

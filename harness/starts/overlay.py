@@ -23,7 +23,7 @@ from typing import ClassVar
 
 from harness.errors import CannotTry
 from harness.put_back import cache_folder, copy_file, left_behind, log_name, remove
-from harness.starts import view
+from harness.starts import planned, upper, view
 from harness.starts.caches import cache_folders, lasting_caches
 from harness.starts.levels import Level
 from harness.starts.mirror import Stamp
@@ -100,7 +100,7 @@ class Overlay:
         home_folder, temporary = os.path.expanduser("~"), tempfile.gettempdir()
         wanted = [*folders, home_folder, temporary, *TEMPORARY, *_named((*os.environ.values(), *words))]
         try:
-            plan = view.plan(name, places(), [*own, *cache_folders()], wanted, folders)
+            plan = planned.plan(name, places(), [*own, *cache_folders()], wanted, folders)
             plan.made = [*made]
             plan.write(home)
         except view.Refused:
@@ -119,7 +119,7 @@ class Overlay:
         """The one that another process has made."""
         plan = view.Plan.read(home)
         found = cls(home, tuple((home / "folders").read_text().split("\0")), plan)
-        found.known = {change.path: _stamp(change.upper) for change in view.changes(plan)}
+        found.known = {change.path: _stamp(change.upper) for change in upper.changes(plan)}
         return found
 
     @staticmethod
@@ -179,11 +179,11 @@ class Overlay:
         self.plan.put[path] = str(holds)
         self.plan.write(self.home)
 
-    def changes(self) -> list[view.Changed]:
+    def changes(self) -> list[upper.Changed]:
         """What was written in it since this process joined, but for what Python compiles."""
         return [
             change
-            for change in view.changes(self.plan)
+            for change in upper.changes(self.plan)
             if "/__pycache__" not in change.path and self.known.get(change.path) != _stamp(change.upper)
         ]
 
@@ -192,11 +192,11 @@ class Overlay:
         from harness.starts.workdir import files_below
 
         there = set(files_below(Path(folder)))
-        for change in sorted(view.changes(self.plan), key=lambda change: change.path.count("/")):
+        for change in sorted(upper.changes(self.plan), key=lambda change: change.path.count("/")):
             path = os.path.relpath(change.path, folder)
             if path.startswith(".."):
                 continue
-            if change.kind == "gone" or (change.kind == "folder" and view.is_opaque(change.upper)):
+            if change.kind == "gone" or (change.kind == "folder" and upper.is_opaque(change.upper)):
                 there = {known for known in there if not view.is_below(known, path)}
             elif change.kind in ("file", "link"):
                 there.add(path)
@@ -240,7 +240,7 @@ def places() -> list[str]:
 
 def kept_in() -> list[str]:
     """The places that keep what is written on this machine."""
-    return view.bases(places(), view.mounts())
+    return planned.bases(places(), planned.mounts())
 
 
 def forget() -> None:
@@ -277,7 +277,7 @@ def _make_caches() -> Iterator[str]:
 def _keep_compiled(plan: view.Plan) -> None:
     """Keep what Python has compiled of installed packages: else each run would compile them again."""
     installed = tuple({os.path.realpath(path) for path in sysconfig.get_paths().values()})
-    for change in view.changes(plan):
+    for change in upper.changes(plan):
         if change.kind != "file" or not change.path.endswith(".pyc") or "/__pycache__/" not in change.path:
             continue
         if os.path.lexists(change.path) or not any(view.is_below(change.path, folder) for folder in installed):
@@ -303,7 +303,7 @@ def refused_because() -> str | None:
         return why
     home = Path(tempfile.mkdtemp(prefix="harness-trial-"))
     try:
-        plan = view.plan(log_name(home.name), places(), [str(home)], [os.getcwd()])
+        plan = planned.plan(log_name(home.name), places(), [str(home)], [os.getcwd()])
     except (view.Refused, OSError) as error:
         shutil.rmtree(home, ignore_errors=True)
         return str(error)

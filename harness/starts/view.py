@@ -22,7 +22,7 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,15 +58,6 @@ SMALL_FILE = 64 * 2**20
 
 class Refused(Exception):
     """This machine does not allow a view, or the folders here cannot be overlaid; the text says why."""
-
-
-@dataclass(frozen=True)
-class Mount:
-    """One line of mountinfo."""
-
-    point: str
-    kind: str
-    read_only: bool
 
 
 @dataclass(frozen=True)
@@ -111,130 +102,9 @@ class Plan:
         return cls(**{**found, "layers": [Layer(**each) for each in found["layers"]]})
 
 
-def mounts() -> list[Mount]:
-    """The mounts of this process, the outer before the inner; of several at one place the last."""
-    found: dict[str, Mount] = {}
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        before, _, after = line.partition(" - ")
-        point = before.split(" ")[4]
-        point = point.encode().decode("unicode_escape").encode("latin-1").decode(errors="surrogateescape")
-        options = [*before.split(" ")[5].split(","), *after.split(" ")[2].split(",")]
-        found.pop(point, None)
-        found[point] = Mount(point, after.split(" ")[0], "ro" in options)
-    return sorted(found.values(), key=lambda mount: mount.point.count("/") if mount.point != "/" else 0)
-
-
 def is_below(path: str, folder: str) -> bool:
     """Whether a path is a folder, or lies in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def kind_at(path: str, mounted: Sequence[Mount]) -> str:
-    """Kind of the file system that an absolute path without links lies on."""
-    return [mount for mount in mounted if is_below(path, mount.point)][-1].kind
-
-
-def bases(candidates: Iterable[str], mounted: Sequence[Mount]) -> list[str]:
-    """The folders, of those given, that can keep what is written: on a disk, and one's own to write to."""
-    found: dict[str, None] = {}
-    for candidate in candidates:
-        path = os.path.realpath(candidate)
-        there = path
-        while not os.path.isdir(there):
-            there = os.path.dirname(there)
-        if os.access(there, os.W_OK | os.X_OK) and kind_at(path, mounted) not in NO_UPPER:
-            found[path] = None
-    return list(found)
-
-
-def plan(
-    name: str, candidates: Iterable[str], through: Iterable[str], wanted: Iterable[str], folders: Iterable[str] = ()
-) -> Plan:
-    """What a view is made of on this machine; the folders for what is written are made.
-
-    Args:
-        name: name of the folder, in the places that keep what is written.
-        candidates: those places, the best first.
-        through: folders in which writes reach the user's own.
-        wanted: folders that the script may write to: the way to each is made, whoever owns the folders above.
-        folders: those that it works in, which are kept apart wherever they lie, in shared memory say.
-
-    Raises:
-        Refused: no place can keep what is written.
-    """
-    mounted = mounts()
-    places = bases(candidates, mounted)
-    if not places:
-        raise Refused("no folder on a disk can keep what the script writes")
-    made = Plan(os.path.join(places[0], name, "root"))
-    try:
-        _plan(made, name, places, mounted)
-        for folder in folders:
-            if folder.split("/")[1] in AS_THEY_ARE:
-                _cover(made, folder, name, places, mounted)
-        for layer in made.layers:
-            _like(layer.lower, layer.upper)
-            for path in wanted:
-                _way(layer, path)
-    except Refused:
-        remove(made)
-        raise
-    except OSError as error:
-        remove(made)
-        raise Refused(f"{error.filename or name} cannot be made ({error.strerror})") from error
-    made.through = [path for path in dict.fromkeys(map(os.path.realpath, through)) if os.path.isdir(path)]
-    return made
-
-
-def _plan(made: Plan, name: str, places: Sequence[str], mounted: Sequence[Mount]) -> None:
-    os.makedirs(made.root)
-    made.identity = [(found := os.stat(made.root)).st_dev, found.st_ino]
-    points = {mount.point: mount for mount in mounted}
-    for entry in sorted(os.scandir("/"), key=lambda entry: entry.name):
-        if entry.is_symlink() or not entry.is_dir() or entry.name in AS_THEY_ARE or entry.path in points:
-            continue
-        _cover(made, entry.path, name, places, mounted)
-    for mount in mounted:
-        if mount.point == "/" or mount.point.split("/")[1] in AS_THEY_ARE or not os.path.lexists(mount.point):
-            continue
-        if mount.read_only or mount.kind in NO_LOWER or not os.path.isdir(mount.point):
-            made.bound.append(mount.point)
-        else:
-            _cover(made, mount.point, name, places, mounted)
-
-
-def _cover(made: Plan, folder: str, name: str, places: Sequence[str], mounted: Sequence[Mount]) -> None:
-    """Plan an overlay over a folder; or, where the kernel refuses one, over what lies in it."""
-    inner = [mount.point for mount in mounted if mount.point != folder and is_below(mount.point, folder)]
-    place = next((place for place in places if not is_below(place, folder)), None)
-    if place is None or (inner and not is_privileged()):
-        if os.access(folder, os.W_OK) and place is None:
-            raise Refused(
-                f"files written in {folder} must be kept elsewhere, but no other folder on a disk can hold them"
-            )
-        made.split.append(folder)
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            if not entry.is_symlink() and entry.is_dir(follow_symlinks=False) and entry.path not in inner:
-                _cover(made, entry.path, name, places, mounted)
-        return
-    at = os.path.join(place, name, f"{len(made.layers)}")
-    for part in ("upper", "work"):
-        os.makedirs(os.path.join(at, part))
-    made.layers.append(Layer(folder, os.path.join(at, "upper"), os.path.join(at, "work")))
-
-
-def _way(layer: Layer, path: str) -> None:
-    """Make the folders that lead to a path in the upper folder: the kernel cannot make those of other owners."""
-    path = os.path.realpath(path)
-    if not is_below(path, layer.lower) or is_privileged():
-        return
-    at, there = layer.lower, layer.upper
-    for part in os.path.relpath(path, layer.lower).split("/"):
-        at, there = os.path.join(at, part), os.path.join(there, part)
-        if not os.path.isdir(at) or part in (".", ".."):
-            return
-        os.makedirs(there, exist_ok=True)
-        _like(at, there)
 
 
 def _like(real: str, copy: str) -> None:
@@ -494,56 +364,6 @@ def _made_writable(function: Any, path: str, about: Any) -> None:
             os.chmod(there, stat.S_IRWXU)
     with suppress(OSError):
         os.unlink(path) if not os.path.isdir(path) or os.path.islink(path) else os.rmdir(path)
-
-
-@dataclass(frozen=True)
-class Changed:
-    """Something in the upper folder: a file, link or folder that was written, or the removal of one."""
-
-    path: str
-    """Where the script sees it."""
-    upper: str
-    kind: str
-    """file, link, folder or gone."""
-    size: int = 0
-
-
-def changes(made: Plan) -> Iterator[Changed]:
-    """All that was written in a view, and nothing else."""
-    tops = [(layer.lower, layer.upper) for layer in made.layers]
-    mounted = {layer.lower for layer in made.layers} | set(made.bound) | set(made.through)
-    mounted |= {f"/{name}" for name in AS_THEY_ARE}
-    skipped = {os.path.dirname(made.root), *(os.path.dirname(os.path.dirname(upper)) for _, upper in tops)}
-    for lower, upper in [("/", made.root), *tops]:
-        for below, folders, files in os.walk(upper):
-            at = os.path.normpath(os.path.join(lower, os.path.relpath(below, upper)))
-            if lower == "/":
-                # The root itself, and what was put together: only what was not there is the script's.
-                folders[:] = [name for name in folders if os.path.join(at, name) not in mounted]
-                files = [name for name in files if not os.path.lexists(os.path.join(at, name))]
-                if at != "/" and not any(is_below(each, at) for each in mounted) and not os.path.lexists(at):
-                    yield Changed(at, below, "folder")
-            elif below != upper:
-                yield Changed(at, below, "folder")
-            folders[:] = [name for name in folders if os.path.join(below, name) not in skipped]
-            for name in (*files, *(each for each in list(folders) if os.path.islink(os.path.join(below, each)))):
-                there, path = os.path.join(below, name), os.path.join(at, name)
-                found = os.lstat(there)
-                if stat.S_ISCHR(found.st_mode) and found.st_rdev == 0:
-                    yield Changed(path, there, "gone")
-                elif stat.S_ISLNK(found.st_mode):
-                    yield Changed(path, there, "link")
-                elif stat.S_ISREG(found.st_mode):
-                    yield Changed(path, there, "file", found.st_size)
-
-
-def is_opaque(folder: str) -> bool:
-    """Whether a folder of the upper one hides what lies below it."""
-    for name in ("trusted.overlay.opaque", "user.overlay.opaque"):
-        with suppress(OSError):
-            if os.getxattr(folder, name) in (b"y", b"x"):
-                return True
-    return False
 
 
 def refused_because() -> str | None:

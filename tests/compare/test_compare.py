@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 from transformers import BertConfig, BertForSequenceClassification
 
 from harness.cli import main
-from harness.compare.differences import OTHER, Difference, _batches, gap, with_causes
+from harness.compare.differences import OTHER, Difference, _batches, with_causes
+from harness.compare.gaps import gap
 from harness.documented_run.record import RunRecord
 from tests.resume.test_rows import journal
 from tests.test_record import RECORD

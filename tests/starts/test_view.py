@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.starts import view
+from harness.starts import planned, upper, view
 from harness.starts.levels import why_not
-from harness.starts.view import Mount
+from harness.starts.planned import Mount
 
 
 def made(tmp_path: Path, folder: Path, through: Path | None = None) -> tuple[view.Plan, Path]:
@@ -23,7 +23,7 @@ def made(tmp_path: Path, folder: Path, through: Path | None = None) -> tuple[vie
     home = tmp_path / "own"
     home.mkdir()
     passed = [str(home), *([str(through)] if through is not None else [])]
-    plan = view.plan(f"harness-test-{os.getpid()}-{tmp_path.name}", ["/var/tmp", "/tmp"], passed, [str(folder)])
+    plan = planned.plan(f"harness-test-{os.getpid()}-{tmp_path.name}", ["/var/tmp", "/tmp"], passed, [str(folder)])
     plan.write(home)
     return plan, home
 
@@ -45,7 +45,7 @@ def test_what_is_written_is_known_and_the_user_s_stays(tmp_path: Path) -> None:
         told = run(home, folder, f"pwd; echo more >> a; rm b; mkdir d; echo x > d/new; echo kept > {cache}/file; ls")
         assert told.split() == [str(folder), "a", "d"]
         assert run(home, folder, "cat a d/new").split() == ["amore", "x"], "the second process sees it too"
-        found = {(change.kind, change.path) for change in view.changes(plan) if change.path.startswith(f"{folder}/")}
+        found = {(change.kind, change.path) for change in upper.changes(plan) if change.path.startswith(f"{folder}/")}
         expected = {("file", "a"), ("gone", "b"), ("folder", "d"), ("file", "d/new")}
         assert found == {(kind, f"{folder}/{name}") for kind, name in expected}
         assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
@@ -115,15 +115,15 @@ def opened(pid: int) -> set[str]:
 
 def test_a_place_in_memory_keeps_nothing() -> None:
     mounted = [Mount("/", "ext4", False), Mount("/dev/shm", "tmpfs", False), Mount("/home", "nfs4", False)]
-    assert view.bases(["/dev/shm/x", "/home/ada", "/var/tmp/x"], mounted) == ["/var/tmp/x"]
-    assert view.kind_at("/home/ada", mounted) == "nfs4"
+    assert planned.bases(["/dev/shm/x", "/home/ada", "/var/tmp/x"], mounted) == ["/var/tmp/x"]
+    assert planned.kind_at("/home/ada", mounted) == "nfs4"
 
 
 def test_mounts_are_read_with_odd_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     line = r"30 25 0:27 / /mnt/my\040data rw,relatime shared:1 - ext4 /dev/sda rw"
     read_only = r"31 25 0:28 / /usr ro,relatime - squashfs /dev/sdb rw"
     monkeypatch.setattr(Path, "read_text", lambda self: f"{line}\n{read_only}\n")
-    assert view.mounts() == [Mount("/usr", "squashfs", True), Mount("/mnt/my data", "ext4", False)]
+    assert planned.mounts() == [Mount("/usr", "squashfs", True), Mount("/mnt/my data", "ext4", False)]
 
 
 def test_a_path_in_options_is_escaped() -> None:

@@ -22,7 +22,8 @@ from harness.watch import bounded, outline
 from harness.watch.bounded import Distinct, First, FirstByKey, Latest, LatestByKey
 from harness.watch.checks.mode.observations import evaluations_by_hand
 from harness.watch.events import BackwardBegins, Batch, Forward, Pass, Position
-from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, Ledger
+from harness.watch.facts.gradient_ledger import GradientLedger
+from harness.watch.facts.ledger import Contribution, Ledger
 from harness.watch.facts.reported_numbers import MOST_WAITING, ReportedNumbers
 from harness.watch.run.evaluations import MOST_ROWS, Evaluation, FirstCall
 

@@ -13,7 +13,8 @@ from harness import catalogue
 from harness.torch_objects import version
 from harness.watch import checks_of, host
 from harness.watch.facts import gradient_ledger
-from harness.watch.facts.gradient_ledger import Ledger
+from harness.watch.facts import ledger as ledgers
+from harness.watch.facts.ledger import Ledger
 from harness.watch.instrument import instrumented
 from harness.watch.locate import Locator
 from harness.watch.monitor import Options
@@ -67,12 +68,13 @@ def test_a_tensor_of_inference_mode_counts_no_writes() -> None:
 @pytest.fixture
 def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     """After a backward pass, of gradients whose numbers are not at hand."""
-    monkeypatch.setattr(gradient_ledger, "_is_at_hand", lambda tensor: False)
+    for module in (gradient_ledger, ledgers):
+        monkeypatch.setattr(module, "_is_at_hand", lambda tensor: False)
     weight = nn.Parameter(torch.ones(2))
     weight.sum().backward()
     found = Ledger([weight], [None])
     assert not found.is_unchanged([weight.grad], looked_at=False)
-    found.after, found.versions = [weight.grad.clone()], gradient_ledger._versions([weight])  # type: ignore[union-attr]
+    found.after, found.versions = [weight.grad.clone()], ledgers._versions([weight])  # type: ignore[union-attr]
     return found
 
 

@@ -30,13 +30,13 @@ from harness.watch.checks.gradients.scaling import NotScaled, NotUnscaled
 from harness.watch.events import Clip, Position
 from harness.watch.facts.accelerators import AcceleratorAccumulates
 from harness.watch.facts.gradient_ledger import (
-    Contribution,
     GradientsAdded,
     GradientsCleared,
     GradientsClipped,
     GradientsUnscaled,
     GradientsUsed,
 )
+from harness.watch.facts.ledger import Contribution
 from tests.checks.judging import Case
 
 SGD = torch.optim.SGD([torch.zeros(1)], lr=0.1)

@@ -18,8 +18,9 @@ from harness.watch.checks.rows.epochs import (
     SkippedInEachEpoch,
     WeightsOfClasses,
 )
-from harness.watch.checks.rows.evaluation import EvaluatedOnTrainingRows, EvaluationAugmented, EvaluationIncomplete
+from harness.watch.checks.rows.evaluation import EvaluatedOnTrainingRows, EvaluationAugmented
 from harness.watch.checks.rows.in_place import ChangedInPlace
+from harness.watch.checks.rows.incomplete import EvaluationIncomplete
 from harness.watch.checks.rows.labels import LabelsOfOtherRows, LoadersApart
 from harness.watch.checks.rows.order import DrawnAlike, RandomStateSetBack, SameOrderEachEpoch
 from harness.watch.checks.rows.shuffled_apart import ShuffledApart

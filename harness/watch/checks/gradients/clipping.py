@@ -3,7 +3,7 @@ from __future__ import annotations
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.checks.gradients.observations.unheld_gradients import ClippedWithUnheld
 from harness.watch.facts.gradient_ledger import GradientsAdded, GradientsCleared, GradientsClipped, GradientsUsed
-from harness.watch.facts.parameters import names
+from harness.watch.facts.held_tensors import names
 
 
 class ClippedInPart(Check):

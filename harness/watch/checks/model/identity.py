@@ -4,7 +4,7 @@ from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.checks.model.observations.references import ReferenceAsked, ReferenceGiven
 from harness.watch.checks.model.observations.stacks import StacksCalled
 from harness.watch.events import Forward
-from harness.watch.facts.parameters import names
+from harness.watch.facts.held_tensors import names
 from harness.watch.facts.trained_models import CalledAfterTraining, CheckpointEvaluated
 
 MIN_BACKWARD_PASSES = 5

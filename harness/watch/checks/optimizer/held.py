@@ -3,7 +3,8 @@ from __future__ import annotations
 from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.checks.optimizer.observations.optimizer_steps import HeldByAll
 from harness.watch.facts.ascent import LossFollowed
-from harness.watch.facts.parameters import ModelHeld, TensorsHeld, names
+from harness.watch.facts.held_tensors import names
+from harness.watch.facts.parameters import ModelHeld, TensorsHeld
 
 
 class HoldsAnotherModel(Check):

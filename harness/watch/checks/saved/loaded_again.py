@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from harness.watch.check import HELD, Check, Found, Verdict
 from harness.watch.checks.saved.observations.resumes import TrainingResumed
+from harness.watch.facts.held_tensors import names
 from harness.watch.facts.model_reloads import ModelReloaded
-from harness.watch.facts.parameters import names
 from harness.watch.facts.reloads import TokenizerReloaded
 
 PRECISE, COARSE = 1e-3, 5e-2

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
-from harness.watch.facts.parameters import names
+from harness.watch.facts.held_tensors import names
 from harness.watch.facts.saved_models import EvaluatedSaved, SavesBegun, TrainedNotSaved, TrainedSaved
 from harness.watch.facts.saved_states import ModelSaves, StateSaved, Trained
 

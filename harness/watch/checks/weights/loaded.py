@@ -7,6 +7,7 @@ from torch import nn
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.checks.weights.observations.trainers_in_a_row import TrainerBegins
 from harness.watch.events import Load
+from harness.watch.facts.held_tensors import names
 from harness.watch.facts.loaded_states import (
     CheckpointTrained,
     LoadedAfterTraining,
@@ -15,7 +16,6 @@ from harness.watch.facts.loaded_states import (
     RandomWeightsUsed,
     StateLoading,
 )
-from harness.watch.facts.parameters import names
 
 MAX_CHANGED = 0.5
 """Largest share of the tensors looked at that may have changed between loading and the first update. Who changes one on

@@ -8,7 +8,8 @@ from weakref import WeakKeyDictionary
 
 from harness.watch.bounded import Latest
 from harness.watch.events import Backward, End, Fact
-from harness.watch.facts.gradient_ledger import Contribution, GradientLedger, GradientsCleared, GradientsUsed, Ledger
+from harness.watch.facts.gradient_ledger import GradientLedger, GradientsCleared, GradientsUsed
+from harness.watch.facts.ledger import Contribution, Ledger
 from harness.watch.recogniser import Recogniser
 
 UPDATES_IN_A_ROW = 3

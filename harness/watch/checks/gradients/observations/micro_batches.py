@@ -15,13 +15,8 @@ from torch.optim import Optimizer
 
 from harness.watch.bounded import FirstByKey
 from harness.watch.events import BackwardBegins, Fact, TrainerMade
-from harness.watch.facts.gradient_ledger import (
-    Contribution,
-    GradientLedger,
-    GradientsUsed,
-    RowsGiven,
-    is_same_quotient,
-)
+from harness.watch.facts.gradient_ledger import GradientLedger, GradientsUsed
+from harness.watch.facts.ledger import Contribution, RowsGiven, is_same_quotient
 from harness.watch.facts.losses import LOSS_RATIO_RTOL
 from harness.watch.recogniser import Recogniser
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.watch.events import Clip, End, Fact
-from harness.watch.facts.gradient_ledger import GradientsCleared, with_some_gradient
+from harness.watch.facts.gradient_ledger import GradientsCleared
+from harness.watch.facts.ledger import with_some_gradient
 from harness.watch.facts.parameters import Parameters
 from harness.watch.recogniser import Recogniser
 
