@@ -32,6 +32,30 @@ class NotApplicable(Exception):
     """Raised by a check that has nothing to say about this run; its message is the reason."""
 
 
+UNUSUAL = "unusual"
+"""What ``--ignore`` and comments call the marks of lines that hardly any correct training has; no check's id."""
+
+
+@dataclass(frozen=True)
+class Unusual:
+    """A line of the page that hardly any correct training has: worth a look, and no finding."""
+
+    section: str
+    text: str
+    fact: str
+    """What is rare of it, in words."""
+    projects: int
+    """Correct projects that have it."""
+    of: int
+    """Correct projects that could."""
+    where: str | None = None
+    """FILE:LINE of the user's line."""
+
+    @property
+    def mark(self) -> str:
+        return f"[unusual: {self.projects} of {self.of} correct trainings]"
+
+
 @dataclass(frozen=True)
 class Finding:
     """Something that should hold and does not.

@@ -10,7 +10,7 @@ import re
 import shlex
 import tokenize
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from harness import catalogue
 from harness.errors import CannotTry
-from harness.findings import Finding, lines_at
+from harness.findings import UNUSUAL, Finding, Unusual, lines_at
 
 CHECKS = ("select", "ignore")
 KEYS = (*CHECKS, "scripts", "reload", "training")
@@ -61,6 +61,8 @@ class Wanted:
 
     selected: frozenset[str]
     ignored: frozenset[str]
+    unusual: bool = True
+    """Whether lines that hardly any correct training has are marked."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +119,13 @@ def wanted(script: Path | None, select: Iterable[str] = (), ignore: Iterable[str
     file, table = _table(script.resolve().parent if script else Path.cwd())
     settings = {key: _ids(file, key, table) for key in CHECKS}
     chosen = set(select) or settings["select"]
-    selected = catalogue.resolve(chosen) if chosen else set(catalogue.checks())
+    ignored = {*ignore, *settings["ignore"]}
+    selected = catalogue.resolve(chosen - {UNUSUAL}) if chosen else set(catalogue.checks())
     if script is not None:
         for names in _comments(_source(script)).values():
-            catalogue.resolve(names)
-    return Wanted(frozenset(selected), frozenset(catalogue.resolve({*ignore, *settings["ignore"]})))
+            catalogue.resolve({*names} - {UNUSUAL})
+    marked = UNUSUAL not in ignored and (not chosen or UNUSUAL in chosen)
+    return Wanted(frozenset(selected), frozenset(catalogue.resolve(ignored - {UNUSUAL})), marked)
 
 
 def reload(script: Path | None, wanted: bool = True) -> Reload:
@@ -278,7 +282,7 @@ def _ids(file: Path, key: str, table: dict[str, object]) -> set[str]:
         raise CannotTry(f"{file}: {key} of [tool.harness] must be a list of checks; found {names!r}")
     known = catalogue.checks()  # if they cannot be imported, it is no fault of the file
     try:
-        catalogue.resolve(names, known)
+        catalogue.resolve({*names} - {UNUSUAL}, known)
     except CannotTry as error:
         raise CannotTry(f"{file}: {key} of [tool.harness]: {error}") from error
     return set(names)
@@ -286,16 +290,31 @@ def _ids(file: Path, key: str, table: dict[str, object]) -> set[str]:
 
 def is_ignored_by_comment(finding: Finding) -> bool:
     """Whether the statement that the finding is about has a comment ``# harness: ignore[ID, …]`` that names it."""
-    lines, line = lines_at(finding.where)
+    names = ignored_at(finding.where)
+    try:
+        return finding.check in catalogue.resolve({*names} - {UNUSUAL})
+    except CannotTry:  # in a module that the script imports
+        return finding.check in names
+
+
+def wants_unusual(script: Path | None, options: WatchOptions) -> bool:
+    """Whether lines that hardly any correct training has are marked."""
+    return wanted(script, options.select, options.ignore).unusual
+
+
+def unless_ignored(marks: Iterable[Unusual]) -> Iterator[Unusual]:
+    """The marks without those that a comment of their statement ignores."""
+    yield from (mark for mark in marks if mark.where is None or UNUSUAL not in ignored_at(mark.where))
+
+
+def ignored_at(where: str | None) -> list[str]:
+    """What a comment of the statement at a place ignores."""
+    lines, line = lines_at(where)
     source = "".join(each if each.endswith("\n") else f"{each}\n" for each in lines)
     comments = _comments(source)
     if not comments:
-        return False
-    names = [name for each in _lines_of_statement(source, line) for name in comments.get(each, ())]
-    try:
-        return finding.check in catalogue.resolve(names)
-    except CannotTry:  # in a module that the script imports
-        return finding.check in names
+        return []
+    return [name for each in _lines_of_statement(source, line) for name in comments.get(each, ())]
 
 
 def _source(script: Path) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -132,9 +132,14 @@ def check(
     from harness.starts.apart import run
 
     def watched(place: Place, leaving: Callable[[Callable[[], CheckReport]], int]) -> CheckReport:
+        from harness.describe.page import SECTIONS, worth_a_look
+        from harness.settings import wants_unusual
         from harness.watch.script import check_script
 
-        return check_script(place.script, place.arguments, options, leaving=leaving)
+        # With whole passes, what the page needs of each batch would make a script wait for its device.
+        marked = not options.full and wants_unusual(None if options.module else Path(place.script), options)
+        beside: dict[str, Any] = {"beside": SECTIONS, "also": worth_a_look} if marked else {}
+        return check_script(place.script, place.arguments, options, leaving=leaving, **beside)
 
     with ExitStack() as stack:
         say_what_runs(script, files, shortened=not options.full, quiet=quiet)

@@ -23,13 +23,19 @@ def explain(name: str | None, json_file: Path | None) -> None:
     Without an argument, list every finding; with the name of a family, list that family.
     """
     from harness import catalogue
-    from harness.report.explain import list_lines, page_lines
+    from harness.findings import UNUSUAL
+    from harness.report.explain import list_lines, page_lines, unusual_lines
 
     follows = str(json_file)
     if name is None and ("::" in follows or follows in catalogue.names(checks_only=False)):
         name, json_file = follows, STDOUT  # explain --json ID
     output = Output(json_file)
     output.check()
+    if name == UNUSUAL:
+        if json_file is not None:
+            raise click.UsageError(f"{UNUSUAL} is no finding: it has a page, and no entry for --json.")
+        output.echo(unusual_lines())
+        return
     pages = catalogue.explain([name] if name else [])
     if json_file != STDOUT:
         output.echo(page_lines(pages[0]) if name is not None and len(pages) == 1 else list_lines(pages))

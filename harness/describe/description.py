@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar
 
-from harness.findings import Finding, Isolation, Report, strict
+from harness.findings import Finding, Isolation, Report, Unusual, strict
 
 ORDER = (
     "data",
@@ -60,6 +60,8 @@ class Description(Report):
     """Lines in causal order. Those without text say what a baseline keeps."""
     numbers: dict[str, list[float]] = field(default_factory=dict)
     """Losses and norms of the first updates and the last, and metrics, by key."""
+    unusual: list[Unusual] = field(default_factory=list)
+    """The lines that hardly any correct training has."""
     findings: list[Finding] = field(default_factory=list)
     held: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -77,10 +79,13 @@ class Description(Report):
         """The page as a terminal shows it: each section by its name, the user's own line behind what it did."""
         if self.crashed is not None:
             yield f"{self.script} ended early ({self.crashed.splitlines()[-1]}): this is what it did until then"
+        marks = {(each.section, each.text, each.where): each.mark for each in self.unusual}
         for section, lines in groupby((each for each in self.lines if each.text), key=lambda line: line.section):
             name, before = section, None
             for shown in _put_together(lines):
                 place = f" ({self._place(shown.where)})" if shown.where and shown.where != before else ""
+                mark = marks.get((section, shown.text, shown.where))
+                place += f"  {mark}" if mark else ""
                 before = shown.where
                 yield from textwrap.wrap(
                     shown.text + place,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import launch
@@ -15,9 +16,10 @@ from harness.describe.models import Models
 from harness.describe.results import Loads, Metrics, Randomness, Saves
 from harness.describe.rows import Rows
 from harness.describe.taught import Losses, Taught
+from harness.describe.unusual import rarest, unusual
 from harness.describe.updates import Optimizers
 from harness.errors import CannotTry
-from harness.settings import DEFAULTS, WatchOptions
+from harness.settings import DEFAULTS, WatchOptions, unless_ignored, wants_unusual
 
 if TYPE_CHECKING:
     from harness.watch.monitor import Monitor
@@ -90,6 +92,13 @@ def sections_of(monitor: Monitor) -> list[Section]:
     return [each for each in monitor.sections if isinstance(each, Section) and not monitor.bus.has_left_out(each)]
 
 
+def worth_a_look(report: CheckReport, threads: Session) -> None:
+    """Add to what the checks found the lines of the page that hardly any correct training has, elsewhere than there."""
+    found = {finding.where for finding in report.findings if finding.where is not None}
+    marks = unless_ignored(unusual(list(lines_of(threads))))
+    report.unusual = rarest([mark for mark in marks if mark.where not in found])
+
+
 def describe(
     script: str,
     arguments: Sequence[str] = (),
@@ -109,6 +118,8 @@ def describe(
     def described(report: CheckReport, threads: Session) -> Description:
         found = Description(script, notes=list(report.notes))
         _fill(found, threads)
+        if wants_unusual(None if options.module else Path(script), options):
+            found.unusual = list(unless_ignored(unusual(found.lines)))
         found.findings, found.held, found.shortened = report.findings, report.held, report.shortened
         found.crashed, found.seconds = report.crashed, time.perf_counter() - begun
         if not found.lines and found.crashed is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness import launch
-from harness.findings import NOT_SEEN, count
+from harness.findings import NOT_SEEN, Unusual, count
 from harness.watch import by_reason
 from harness.watch.script import CheckReport
 from harness.watch.scripts import ScriptReport
@@ -42,12 +42,19 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
         yield from (f"  {what:<{WIDEST}}{text}" for what, text in report.did.items())
         if "metrics" in _blind(report) and not report.did.get("scored", "nothing").startswith("nothing"):
             yield f"  harness vary {report.script} tests whether the score changes when something irrelevant changes"
+    if report.unusual:
+        yield "  worth a look (harness explain unusual):"
+        yield from (f"    {each.section}: {each.text} {_at(each)}{each.mark}" for each in report.unusual)
     if verbose:
         yield from (f"    passed: {check}" for check in report.held)
         yield from (f"    did not apply: {', '.join(each.checks)}: {each.why}" for each in report.did_not_apply)
     if report.isolation is not None:
         yield from report.isolation.lines()
     yield summary_line(report)
+
+
+def _at(mark: Unusual) -> str:
+    return f"({mark.where}) " if mark.where else ""
 
 
 def summary_line(report: CheckReport) -> str:

@@ -44,6 +44,39 @@ def page_lines(page: Mapping[str, Any]) -> Iterator[str]:
                 yield from (f"  {line}" for line in _wrapped(paragraph))
 
 
+UNUSUAL_PAGE = """
+A mark says how many of the correct trainings that were counted have what a line of the page says, where hardly any has:
+at most one in a hundred. It is a hint about where to look, and no finding: the exit status does not change, and a
+training may be right and unusual.
+
+harness describe marks each such line. harness check shows the three rarest, below "worth a look", but not with --full.
+
+Counted are about 60 kinds of facts: how evaluations are called, shares of rows, order and completeness of passes,
+tensors without a gradient or a change, learning rates at the end, steps of schedulers, what was loaded, saved and
+reported. Sizes, names and shapes are not. A project, with all its versions, counts once; what is taught to language
+models is compared among those alone. docs/unusual.md has the table.
+
+Where you mean it, a comment in the line switches the mark off, and so does an option for all:
+
+    model.train()  # harness: ignore[unusual]
+    harness check --ignore unusual train.py
+"""
+
+
+def unusual_lines() -> Iterator[str]:
+    """What the marks of lines that hardly any correct training has mean, and how large their table is."""
+    from harness.describe.unusual import TRAININGS, usual
+
+    yield "unusual (a mark, no finding)"
+    for paragraph in UNUSUAL_PAGE.strip().split("\n\n"):
+        yield ""
+        yield from _wrapped(paragraph)
+    known = usual().get(TRAININGS)
+    if known is not None:
+        yield ""
+        yield f"The table of this version was made from {known.projects} correct projects."
+
+
 def _wrapped(paragraph: str) -> list[str]:
     """Text filled to the terminal's width; a list's and a code block's lines as they are."""
     if paragraph.startswith(("-", "```", "    ")):

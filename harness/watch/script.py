@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness import launch
 from harness.errors import CannotTry
 from harness.files import working_in
-from harness.findings import Finding, Isolation, Report
+from harness.findings import Finding, Isolation, Report, Unusual
 from harness.settings import DEFAULTS, WatchOptions, is_ignored_by_comment, wanted
 from harness.settings import reload as reload_of
 from harness.watch import notebooks
@@ -86,6 +86,8 @@ class CheckReport(Report):
     """Until the first batch or backward pass, and in all."""
     did: dict[str, str] = field(default_factory=dict)
     """What ran, in three lines: data, what was trained, what was scored and saved."""
+    unusual: list[Unusual] = field(default_factory=list)
+    """Lines of its page that hardly any correct training has, the rarest: no finding."""
     patches: list[Patch] = field(default_factory=list)
     """For each finding, where they were asked for."""
     isolation: Isolation | None = None
@@ -113,8 +115,13 @@ def check_script(
     options: WatchOptions = DEFAULTS,
     *,
     leaving: Callable[[Callable[[], CheckReport]], int] | None = None,
+    beside: tuple[Callable[[Monitor], Listener], ...] = (),
+    also: Callable[[CheckReport, Session], None] = lambda report, session: None,
 ) -> CheckReport:
-    """Run ``script`` with ``arguments``, watched, and say what was found; as :func:`watch_script` does."""
+    """Run ``script`` with ``arguments``, watched, and say what was found; as :func:`watch_script` does.
+
+    ``beside`` are further sections, of whose session ``also`` adds something to the report.
+    """
     from harness.watch.outline import Outline
 
     def outlined(report: CheckReport, session: Session) -> CheckReport:
@@ -129,10 +136,11 @@ def check_script(
                 else each
                 for each in report.did_not_apply
             ]
+        also(report, session)
         return report
 
     with_report = None if leaving is None else lambda outcome: leaving(lambda: outlined(*outcome()))
-    return outlined(*watch_script(script, arguments, options, leaving=with_report, sections=(Outline,)))
+    return outlined(*watch_script(script, arguments, options, leaving=with_report, sections=(Outline, *beside)))
 
 
 def watch_script(
