@@ -17,10 +17,6 @@ KEEPING = frozenset({"int", "float", "max", "min", "tensor", "as_tensor", "get",
 DIVIDING = frozenset({"div", "div_", "divide", "divide_", "true_divide", "true_divide_"})
 MULTIPLYING = frozenset({"mul", "mul_", "multiply", "multiply_"})
 
-ROUNDS = 4
-"""How often names are looked for that are given what other names hold. By reasoning: a configuration, an attribute, a
-parameter and a product of it are four."""
-
 Powers = Mapping[str, int]
 """Names to the power in which they hold the number of processes: -1 for its inverse."""
 
@@ -51,7 +47,9 @@ def held(trees: Iterable[ast.AST]) -> dict[str, int]:
     nodes = [node for tree in trees for node in ast.walk(tree)]
     given = list(_given(nodes))
     powers: dict[str, int] = {}
-    for _ in range(ROUNDS):
+    known = -1
+    while known < len(powers):  # until nothing more is given what another name holds
+        known = len(powers)
         for name, value in given:
             power = _power(value, powers)
             if power > 0 or (power < 0 and _is_inverse(value)):

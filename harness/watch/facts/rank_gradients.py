@@ -30,6 +30,7 @@ from harness.watch.facts.gradient_ledger import GradientLedger
 from harness.watch.monitor import ALWAYS_SAMPLED
 from harness.watch.recogniser import Recogniser
 from harness.watch.world_size import divides
+from harness.watch.written_losses import LINEAR, MOST_NODES
 
 Array = npt.NDArray[np.float64]
 
@@ -45,12 +46,6 @@ SMALLEST = 1e-30
 
 KEY = "harness: scaled"
 """Under which a node of a graph keeps the line that multiplied or divided there."""
-
-MOST_NODES = 64
-"""Nodes of a sum of losses that are looked at. By reasoning: more than anybody scales by hand."""
-
-LINEAR = ("Add", "Sub", "Neg", "Mul", "Div", "Mean", "Sum", "ToCopy", "View", "Squeeze", "Reshape", "Alias", "Clone")
-"""Operations through which a loss is followed back from what is differentiated."""
 
 
 class GradientsOfRanks(Fact):
@@ -389,7 +384,7 @@ def lines_that_scale(root: Any) -> Iterator[str | None]:
     while waiting and seen < MOST_NODES:
         node = waiting.pop()
         name = type(node).__name__
-        if node is None or not name.startswith(LINEAR):
+        if node is None or not name.startswith((*LINEAR, "Sub")):
             continue
         seen += 1
         if name.startswith(("Mul", "Div")):
