@@ -407,7 +407,7 @@ class Combined(Event):
     """The script added something to a number that can be differentiated, or weighed what can be by a number."""
 
     sign: str
-    """+, - or *."""
+    """+, -, * or /."""
     parts: tuple[Any, Any]
     value: torch.Tensor
     where: str | None

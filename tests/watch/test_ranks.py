@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from harness.errors import CannotTry
 from harness.watch import bounded, exchange, watch
 from harness.watch.checks.metrics.observations.numbers_of_ranks import same_sets
 from harness.watch.exchange import exchange_folder
-from harness.watch.facts.rank_gradients import RankGradients, UpdateCompared, compared
+from harness.watch.facts.rank_gradients import KEY, RankGradients, UpdateCompared, compared, lines_that_scale
 from harness.watch.facts.ranks import come_together
 from tests.server import Done, run_python, server_of
 from tests.versions import installed
@@ -203,10 +204,13 @@ def test_a_rank_that_fails_ends_all(tmp_path: Path, how: str, said: str) -> None
 
 
 def rank(
-    *passes: tuple[list[float], int, float], used: list[float], clipped: list[float] | None = None
+    *passes: tuple[list[float], int, float],
+    used: list[float],
+    clipped: list[float] | None = None,
+    several: bool = False,
 ) -> dict[str, Any]:
-    """What one rank knows of one update: values, rows and share of each backward pass."""
-    own = [{"values": values, "rows": rows, "share": share} for values, rows, share in passes]
+    """What one rank knows of one update: values, rows and share of each backward pass, ``several`` of losses."""
+    own = [{"values": values, "rows": rows, "share": share, "several": several} for values, rows, share in passes]
     before = None if clipped is None else {"values": clipped, "where": "train.py:8"}
     return {"update": 1, "own": own, "used": used, "clipped": before}
 
@@ -239,6 +243,58 @@ def test_shares_of_the_whole_add_up_to_one() -> None:
     found = compared(ranks)
     assert found is not None
     assert (found.reduced, found.whole, found.of_all) == (1.0, 0.5, True)
+
+
+def test_several_losses_in_one_pass_have_the_share_of_the_largest() -> None:
+    ranks = [rank(([1.0, 0.0], 4, 0.5), used=[0.5, 1.0], several=True) for _ in range(2)]
+    ranks[1]["own"][0]["values"] = [0.0, 2.0]
+    found = compared(ranks)
+    assert found is not None
+    assert (found.reduced, found.whole, found.several) == (1.0, 0.5, True)
+    ranks[1]["own"][0]["rows"] = 3
+    found = compared(ranks)
+    assert found is not None
+    assert (found.reduced, found.whole, found.unequal) == (1.0, None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "makes", "shares"),
+    [
+        ("mean", lambda value: value / 2, [0.5]),
+        ("mean", lambda value: value / 2 + 7, [0.5]),
+        ("mean", lambda value: value.div_(2), [0.5]),
+        ("sum", lambda value: value / 12, [0.5]),
+        ("none", lambda value: value.mean() * 3, [3.0]),
+        ("none", lambda value: value.sum() / 6, [1.0]),
+    ],
+)
+def test_the_share_of_a_loss_is_by_its_gradient(
+    reduction: str,
+    makes: Callable[[torch.Tensor], torch.Tensor],
+    shares: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, rows = torch.nn.Linear(4, 2), torch.randn(6, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(select=["ranks::gradient-scaled"], raise_errors=False) as watched, monkeypatch.context() as patched:
+        patched.setattr(launch, "in_process_group", lambda: True)
+        loss = makes(functional.cross_entropy(model(rows), torch.arange(6) % 2, reduction=reduction))
+        loss.backward()
+        optimizer.step()
+        kept = watched.first.fact(RankGradients).summary()
+    assert [each["share"] for update in kept for each in update["own"]] == pytest.approx(shares)
+
+
+def test_lines_that_scale_are_found_from_what_is_differentiated() -> None:
+    loss = torch.ones((), requires_grad=True) * 2
+    half = loss / 2
+    for value, line in ((loss, "train.py:1"), (half, "train.py:2")):
+        node: Any = value.grad_fn
+        node.metadata[KEY] = line
+    lines = set(lines_that_scale((half * 3 + loss).grad_fn))
+    assert lines == {None, "train.py:1", "train.py:2"}
+    assert list(lines_that_scale(loss.detach().grad_fn)) == []
+    assert list(lines_that_scale(loss.exp().grad_fn)) == [], "no scale that holds for each batch"
 
 
 def test_rows_of_small_ranks_weigh_more() -> None:

@@ -77,8 +77,12 @@ class Hits:
     """Whether a batch has no target."""
     last: tuple[int, int] = (0, 0)
     """Hits of the latest batch, and of how many."""
+    smallest: int = 0
+    """Targets of the smallest batch before the latest."""
 
     def add(self, hits: int, of: int) -> None:
+        if self.known:
+            self.smallest = min(self.smallest or self.last[1], self.last[1])
         self.known, self.hits, self.of, self.last = self.known + 1, self.hits + hits, self.of + of, (hits, of)
         self.rates += hits / of if of else 0.0
         self.some_empty |= not of
@@ -259,6 +263,9 @@ class Mistake(NamedTuple):
     steps: float = math.inf
     noise: float = 0.0
     """Standard error of the right value: how much it varies by chance with the rows."""
+    denominator: int = 1
+    """In lowest terms, where no other batch has as few targets: another share has it as its own one time in that
+    many."""
 
 
 def values(tally: Tally) -> Iterator[Value]:
@@ -298,11 +305,13 @@ def _mistaken_hits(counted: Hits, tally: Tally, stream: str) -> Iterator[Mistake
     right, (last, rows) = hits / of, counted.last
     noise = math.sqrt(right * (1 - right) / of)
 
-    def mistake(by: Formula, value: float, group: Group = "rows", steps: float = of) -> Mistake:
-        return Mistake("accuracy", by, value, group, right, steps, noise)
+    def mistake(by: Formula, value: float, group: Group = "rows", steps: float = of, denominator: int = 1) -> Mistake:
+        return Mistake("accuracy", by, value, group, right, steps, noise, denominator)
 
     if (batches := counted.known) > 1:
-        yield mistake(formula("last-batch", hits=last, rows=rows), last / rows, steps=rows)
+        own = rows // math.gcd(last, rows) if rows < counted.smallest else 1
+        steps = _steps(last, rows, (hits + 0.5) / (of + 1))
+        yield mistake(formula("last-batch", hits=last, rows=rows), last / rows, steps=steps, denominator=own)
         without = formula("without-last-batch", hits=hits - last, targets=of - rows)
         yield mistake(without, (hits - last) / (of - rows))
         yield mistake(formula("last-batch-by-all", targets=of), last / of)
@@ -317,6 +326,13 @@ def _mistaken_hits(counted: Hits, tally: Tally, stream: str) -> Iterator[Mistake
     for other in sorted(tally.others - {of}):
         yield mistake(formula("by-another-length", length=other), hits / other)
     yield from _of_earlier(tally, stream, hits, of, mistake)
+
+
+def _steps(hits: int, rows: int, right: float) -> float:
+    """How many values hits of other rows would spread over as evenly: few, where nearly all rows are right."""
+    ways = math.lgamma(rows + 1) - math.lgamma(hits + 1) - math.lgamma(rows - hits + 1)
+    chance = ways + hits * math.log(right) + (rows - hits) * math.log1p(-right)
+    return min(rows, math.expm1(min(-chance, math.log(rows + 1))))
 
 
 def _of_earlier(tally: Tally, stream: str, hits: int, of: int, mistake: Callable[..., Mistake]) -> Iterator[Mistake]:
@@ -344,7 +360,8 @@ def _of_other_rows(tally: Tally) -> Iterator[Mistake]:
     for by, other in others:
         for taken in _by_rows(other):
             if (value := right.get((taken.kind, taken.formula.key))) is not None:
-                yield Mistake(taken.kind, formula(by, taken.formula), taken.value, "rows", value, taken.steps)
+                steps = 1 if taken.value in (0, 1) else taken.steps  # few rows often come to that
+                yield Mistake(taken.kind, formula(by, taken.formula), taken.value, "rows", value, steps)
 
 
 def _by_rows(sums: Sums) -> Iterator[Value]:

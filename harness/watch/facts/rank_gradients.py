@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +14,23 @@ from torch import nn
 
 from harness import launch
 from harness.torch_objects import is_distributed
-from harness.watch.bounded import First
-from harness.watch.events import Backward, BackwardBegins, Clip, Fact, LossCall, StepBegins, TrainerMade
+from harness.watch.bounded import First, FirstByKey
+from harness.watch.events import (
+    Backward,
+    BackwardBegins,
+    Clip,
+    Combined,
+    Event,
+    Fact,
+    LossCall,
+    StepBegins,
+    TrainerMade,
+)
 from harness.watch.facts.gradient_ledger import GradientLedger
 from harness.watch.monitor import ALWAYS_SAMPLED
 from harness.watch.recogniser import Recogniser
+from harness.watch.world_size import divides
+from harness.watch.written_losses import LINEAR, MOST_NODES
 
 Array = npt.NDArray[np.float64]
 
@@ -34,11 +44,8 @@ above."""
 SMALLEST = 1e-30
 """Below any norm of a gradient."""
 
-WORLD = re.compile(r"world|n_?procs|num_processes|n_?ranks|n_?gpus|device_count", re.IGNORECASE)
-"""What the number of processes is called."""
-
-LOSS = re.compile(r"loss|criterion|entropy|\bnll|\bmse|\bbce|objective", re.IGNORECASE)
-"""What a loss is called, or the function that computes it."""
+KEY = "harness: scaled"
+"""Under which a node of a graph keeps the line that multiplied or divided there."""
 
 
 class GradientsOfRanks(Fact):
@@ -78,7 +85,7 @@ class GradientsOfRanks(Fact):
     by_trainer: bool
     """Whether a Trainer of transformers computes the losses, which no code of the script scales."""
     divided: str | None
-    """The line that divides a loss by the number of processes, in the script's text."""
+    """The line that divides what is differentiated by the number of processes, by the script's text."""
 
 
 class OwnPass(NamedTuple):
@@ -89,6 +96,10 @@ class OwnPass(NamedTuple):
     """Gradients by the number of the parameter."""
     rows: int | None
     """Rows or tokens of its loss."""
+    share: float | None
+    """What is differentiated, as a multiple of the mean of that loss; None where that is not known."""
+    several: bool
+    """Whether that is one of several losses, the one with the largest share."""
 
 
 class RankGradients(Recogniser):
@@ -99,6 +110,10 @@ class RankGradients(Recogniser):
         self._probes: list[nn.Parameter] = []
         self._handles: list[Any] = []
         self._own: dict[int, Array] = {}
+        self._reached = WeakKeyDictionary[LossCall, torch.Tensor]()
+        """Loss functions that the backward pass at hand goes through, with the gradients of what they gave."""
+        self._scaling = FirstByKey[str | None, None](16)
+        """Lines that multiplied or divided what was differentiated; None where that is not known."""
         self._passes = First[OwnPass]()
         self._clipped: tuple[list[float], str | None] | None = None
         """The gradients as they were before they were clipped, and where that was."""
@@ -110,10 +125,27 @@ class RankGradients(Recogniser):
         computes = getattr(type(event.trainer), "compute_loss", None)
         self._by_trainer = str(getattr(computes, "__module__", "")).startswith("transformers.")
 
+    def on_combined(self, event: Combined) -> None:
+        node: Any = event.value.grad_fn
+        if event.sign in ("*", "/") and node is not None and _is_looked_at(event):
+            node.metadata[KEY] = event.where
+
+    def on_loss_call(self, event: LossCall) -> None:
+        # Before the script writes to it: what it is then has another node.
+        if event.value.grad_fn is not None and _is_looked_at(event):
+            hook: Any = event.value.register_hook
+            hook(self.monitor.guarded(self, partial(self._reach, ref(event))))
+
+    def _reach(self, of: ref[LossCall], gradient: torch.Tensor) -> None:
+        call = of()
+        if call is not None:
+            self._reached[call] = gradient.detach()
+
     def on_backward_begins(self, event: BackwardBegins) -> None:
-        known = event.at.update <= ALWAYS_SAMPLED and event.scale == 1
-        if event.inside_step or not known or not launch.in_process_group():
+        self._reached.clear()
+        if event.inside_step or event.scale != 1 or not _is_looked_at(event):
             return
+        self._scaling.update((line, None) for line in lines_that_scale(event.root.grad_fn))
         if not self._probes:
             trained = [p for f in event.forwards for p in f.model.parameters() if p.requires_grad]
             trained = [p for p in {id(p): p for p in trained}.values() if not is_distributed(p)]
@@ -135,9 +167,21 @@ class RankGradients(Recogniser):
         for handle in self._handles:
             handle.remove()
         if self._handles and self._own:
-            self._passes.append(OwnPass(event.number, self._own, _count(event.losses)))
+            self._passes.append(OwnPass(event.number, self._own, *self._of_losses(event.losses)))
             self._where = event.where
         self._handles = []
+
+    def _of_losses(self, losses: Sequence[LossCall]) -> tuple[int | None, float | None, bool]:
+        """Rows or tokens of the loss, its share in what is differentiated, and whether there are several."""
+        reached = [call for call in losses if call in self._reached]
+        if len(losses) == 1:
+            share = _share(losses[0], self._reached[losses[0]]) if reached else None
+            return int(losses[0].targets), share, False
+        shares = [share for call in reached if (share := _share(call, self._reached[call]))]
+        if not shares or len(shares) < len(reached) or not (len(reached) == 1 or all(call.is_mean for call in reached)):
+            return None, None, False
+        largest = max(range(len(shares)), key=lambda number: abs(shares[number]))
+        return int(reached[largest].targets), shares[largest], len(reached) > 1
 
     def on_clip(self, event: Clip) -> None:
         given = {id(each) for each in event.parameters}
@@ -154,7 +198,15 @@ class RankGradients(Recogniser):
             return
         ledger = self._ledgers.of(event.optimizer)
         shares = {} if ledger is None else {each.number: each.share for each in ledger.entries}
-        own = [{"values": self._flat(each.own), "rows": each.rows, "share": shares.get(each.number)} for each in passes]
+        own = [
+            {
+                "values": self._flat(each.own),
+                "rows": each.rows,
+                "share": shares.get(each.number) if each.share is None else each.share,
+                "several": each.several,
+            }
+            for each in passes
+        ]
         before = None if clipped is None else {"values": clipped[0], "where": clipped[1]}
         self._updates.append({"update": event.update, "own": own, "used": self._used(), "clipped": before})
 
@@ -192,18 +244,18 @@ class RankGradients(Recogniser):
                 of_all=all(each.of_all for each in updates),
                 clipped=all(each.clipped for each in updates),
                 clipped_own=next((each.clipped_own for each in updates if each.clipped_own), None),
-                by_trainer=self._by_trainer,
+                by_trainer=self._by_trainer and not any(each.several for each in updates),
                 divided=self._divided(),
                 where=self._where,
             )
         )
 
     def _divided(self) -> str | None:
-        """The line of the script's text that divides a loss by the number of processes, if one does."""
+        """The line that divides what is differentiated by the number of processes, by the script's text."""
         locator = self.monitor.locator
         script = set() if locator.script_place is None else {locator.script_place.rpartition(":")[0]}
-        found = (f"{file}:{line}" for file in sorted(locator.users_files() | script) for line in _divisions(file))
-        return next(found, None)
+        files = sorted(locator.users_files() | script) if self._scaling else []
+        return next((found for where in self._scaling if (found := divides(where, files))), None)
 
 
 class UpdateCompared(NamedTuple):
@@ -219,6 +271,7 @@ class UpdateCompared(NamedTuple):
     of_all: bool
     clipped: bool
     clipped_own: str | None
+    several: bool = False
 
 
 def compared(ranks: list[dict[str, Any]]) -> UpdateCompared | None:
@@ -249,6 +302,7 @@ def compared(ranks: list[dict[str, Any]]) -> UpdateCompared | None:
         of_all=of_all,
         clipped=None not in before,
         clipped_own=clipped_own,
+        several=any(each["several"] for rank in ranks for each in rank["own"]),
     )
 
 
@@ -261,6 +315,8 @@ def _of_one_process(ranks: list[dict[str, Any]]) -> tuple[Array | None, float, f
     passes: list[dict[str, Any]] = [each for rank in ranks for each in rank["own"]]
     if not all(each["rows"] and each["share"] for each in passes):
         return None, 1.0, 1.0, False
+    if any(each["several"] for each in passes) and (len(passes) > len(ranks) or len({p["rows"] for p in passes}) > 1):
+        return None, 1.0, 1.0, False  # weights of the losses, or of the passes: one number does not tell both
     rows, shares = ([each[what] for each in passes] for what in ("rows", "share"))
     weights = [abs(share) / of for share, of in zip(shares, rows, strict=True)]
     weighed = [np.array(each["values"]) * (each["rows"] / each["share"]) for each in passes]
@@ -303,25 +359,34 @@ def _values(gradient: torch.Tensor) -> Array:
     return found
 
 
-def _count(losses: Sequence[LossCall]) -> int | None:
-    """Rows or tokens that the one loss function was given that was called."""
-    if len(losses) != 1:
+def _is_looked_at(event: Event) -> bool:
+    return event.at.update <= ALWAYS_SAMPLED and launch.in_process_group()
+
+
+def _share(call: LossCall, gradient: torch.Tensor) -> float | None:
+    """What is differentiated, as a multiple of the mean loss of a call, by the gradient of what the call gave.
+
+    It says what the value does not: something added to the loss changes that, and a sum over processes, too.
+    """
+    if call.is_mean:
+        return float(gradient)
+    if not call.of_classes or call.is_weighted:
         return None
-    return int(losses[0].targets)
+    if call.reduction == "sum":
+        return float(gradient) * int(call.targets)
+    counted = call.counted
+    return float(gradient[counted].sum()) if gradient.shape == counted.shape else None
 
 
-def _divisions(file: str) -> list[int]:
-    """The lines of a file that divide what is called a loss, or computes one, by what is called the number of
-    processes."""
-    try:
-        text = Path(file).read_text(encoding="utf-8")
-        tree = ast.parse(text if WORLD.search(text) else "")  # to parse all files of a large project takes seconds
-    except (OSError, SyntaxError, ValueError):
-        return []
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div):
-            left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-            if LOSS.search(ast.unparse(left)) and WORLD.search(ast.unparse(right)):
-                found.append(node.lineno)
-    return found
+def lines_that_scale(root: Any) -> Iterator[str | None]:
+    """The lines that multiplied or divided what is differentiated; None where one is not known."""
+    waiting, seen = [root], 0
+    while waiting and seen < MOST_NODES:
+        node = waiting.pop()
+        name = type(node).__name__
+        if node is None or not name.startswith((*LINEAR, "Sub")):
+            continue
+        seen += 1
+        if name.startswith(("Mul", "Div")):
+            yield node.metadata.get(KEY)
+        waiting += [part for part, _ in node.next_functions]

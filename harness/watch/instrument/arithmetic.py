@@ -31,6 +31,11 @@ COMBINATIONS = {
     "__rmul__": "*",
     "__imul__": "*",
     "mul": "*",
+    "mul_": "*",
+    "__truediv__": "/",
+    "__itruediv__": "/",
+    "div": "/",
+    "div_": "/",
 }
 
 

@@ -25,7 +25,16 @@ from harness.describe.page import describing
 from harness.watch import watch
 from harness.watch.facts.formula import formula
 from harness.watch.facts.formulas import Part, Tally, mistakes, summed, values
-from harness.watch.facts.reported_numbers import kind_of, numbers_in
+from harness.watch.facts.reported_numbers import (
+    Known,
+    NumberReported,
+    NumberSeries,
+    judged,
+    keys_of_mistakes,
+    kind_of,
+    numbers_in,
+    outcome,
+)
 
 
 @pytest.mark.parametrize(
@@ -470,14 +479,22 @@ def run(how: str, epochs: int = 5) -> None:
     for _ in range(epochs):
         for x, y in train:
             optimizer.zero_grad()
-            functional.cross_entropy(model(x), y).backward()
+            said = model(x)
+            functional.cross_entropy(said, y).backward()
             optimizer.step()
+        trained = float((said.argmax(1) == y).float().mean())
         hits, total = 0, 0.0
         with torch.no_grad():
             for x, y in unseen:
                 said = model(x)
                 hits += int((said.argmax(1) == y).sum())
                 total += float(functional.cross_entropy(said, y)) * (1 if how == "loss of the rows" else len(y))
+        if how == "last batch":
+            print(f"val acc {float((said.argmax(1) == y).float().mean()):.4f}")
+            continue
+        if how == "batch of the training":
+            print(f"acc {trained:.4f}")
+            continue
         rows_of = {"length of the other": 200, "whole batches": 30 * len(unseen)}.get(how, 130)
         if how == "other name":
             print(f"train accuracy {hits / 200:.4f}")
@@ -501,6 +518,97 @@ def test_a_number_that_only_a_mistake_gives_is_found(how: str, said: str | None)
     found = [each.observed for each in watched.all_findings]
     assert (len(found) == 1 and said in found[0]) if said else not found
     assert bool(watched.looked) == (how != "other name")
+
+
+SIZES = {"full": [16] * 7, "short": [16] * 6 + [11]}
+
+HITS = {"full": [[12, 9, 13, 12, 11, 12, k] for k in (10, 11, 14)], "short": [[12, 9, 13, 12, 11, 12, 8]] * 3}
+
+
+def rounds(
+    sizes: str, said: Callable[[list[int], list[int]], float], times: int = 3, **known: Any
+) -> list[NumberReported]:
+    """What comes of an accuracy that is reported after each of some evaluations, by hand."""
+    place, earlier, name = NumberSeries("val acc", "train.py:9"), list[Tally](), known.pop("name", "val acc")
+    place.name = name
+    for hits in HITS[sizes][:times]:
+        of = SIZES[sizes]
+        tally = Tally(
+            summed([Part(n, n, hits=k) for k, n in zip(hits, of, strict=True)]), 16, sum(of), True, [*earlier]
+        )
+        earlier.append(tally)
+        (number,) = numbers_in(f"{name} {said(hits, of):.4f}")
+        more: dict[str, Any] = {"fresh": True, "hits": True} | known
+        place.rounds.append(judged(number, Known([*values(tally)], [], [*mistakes(tally)], True, **more)))
+    told = outcome(place, keys_of_mistakes([place]))
+    return [] if told is None or told.mistake is None else [told]
+
+
+def last_batch(hits: list[int], of: list[int]) -> float:
+    return hits[-1] / of[-1]
+
+
+def test_an_accuracy_of_the_last_batch_in_three_reports() -> None:
+    assert [str(each.mistake) for each in rounds("full", last_batch)] == ["that of the last batch alone, 14 of its 16"]
+    assert [str(each.mistake) for each in rounds("short", last_batch, 2)] == [
+        "that of the last batch alone, 8 of its 11"
+    ]
+    assert not rounds("full", last_batch, 2)
+    assert not rounds("short", last_batch, 1), "other rows may be as many once"
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize(
+    "said",
+    [
+        lambda hits, of: sum(hits) / sum(of),
+        lambda hits, of: hits[0] / of[0],
+        lambda hits, of: sum(k / n for k, n in zip(hits, of, strict=True)) / len(of),
+        lambda hits, of: sum(hits[-2:]) / sum(of[-2:]),
+        lambda hits, of: 0.75,
+    ],
+)
+def test_another_accuracy_is_not_of_the_last_batch(sizes: str, said: Callable[[list[int], list[int]], float]) -> None:
+    assert not any("last batch alone" in str(each.mistake) for each in rounds(sizes, said))
+
+
+@pytest.mark.parametrize("known", [{"fresh": False}, {"hits": False, "name": "acc"}, {"name": "best acc"}])
+def test_an_accuracy_that_may_be_of_the_training_needs_more_reports(known: dict[str, Any]) -> None:
+    assert not rounds("full", last_batch, **known)
+
+
+def test_few_rows_that_are_nearly_all_right_say_little() -> None:
+    def steps(*hits: int) -> float:
+        tally = Tally(summed([Part(16, 16, hits=k) for k in hits]))
+        return next(each.steps for each in mistakes(tally) if each.formula.key == "last-batch")
+
+    assert steps(16, 15, 16, 16) < 1
+    assert 3 < steps(12, 11, 12, 12) < 6
+    assert steps(12, 11, 12, 1) == pytest.approx(16)
+
+
+def test_loss_and_accuracy_of_the_last_batch_are_evidence_together() -> None:
+    parts = [Part(16, 16, hits=12, loss=0.51), Part(16, 16, hits=11, loss=0.62), Part(16, 16, hits=10, loss=0.58)]
+    tally = Tally(summed(parts), 16, 48)
+    places = [NumberSeries("val loss", "train.py:9"), NumberSeries("val acc", "train.py:9")]
+    for place, number in zip(places, numbers_in("val loss 0.5800 val acc 0.6250"), strict=True):
+        known = Known([*values(tally)], [], [*mistakes(tally)], True, fresh=True)
+        place.rounds.append(judged(number, known))
+    assert keys_of_mistakes(places) == {"last-batch", "last-batch-loss"}
+    assert keys_of_mistakes(places[1:]) == set()
+
+
+@pytest.mark.parametrize(("how", "epochs", "said"), [("last batch", 3, True), ("last batch", 1, False)])
+def test_the_last_batch_alone(how: str, epochs: int, said: bool) -> None:
+    with watch(select=["metrics::of-other-rows"], raise_errors=False) as watched:
+        run(how, epochs)
+    assert ["last batch alone, " in each.observed for each in watched.all_findings] == [True] * said
+
+
+def test_the_accuracy_of_the_latest_batch_that_was_trained_on() -> None:
+    with describing() as found:
+        run("batch of the training", 3)
+    assert found.facts["metric.reported.acc.by_bits"] == "training-hits:batch"
 
 
 def test_numbers_of_one_line_are_evidence_together() -> None:

@@ -53,7 +53,8 @@ class OfOtherRows(Check):
     ## When it is right
     The numbers that a script prints or logs are compared with what it evaluated. A number is reported here only if its
     name says what it is, no right formula gives it, one mistaken formula gives all of its digits each time, and these
-    are so many that chance has less than one in 10,000. A number that is meant like this needs another name.
+    are so many that chance has less than one in 10,000. An accuracy of the last batch takes two or three reports, for
+    as many other rows may be right once. A number that is meant like this needs another name.
 
     ## References
     - https://scikit-learn.org/stable/modules/model_evaluation.html

@@ -28,8 +28,9 @@ class GradientScaled(Check):
 
     ## When it is right
     A loss that is added up over the rows and divided by the number of rows (or tokens) of all ranks is not reported.
-    Neither is a loss with a weight. What each rank differentiates is compared with what its optimizer gets, in at least
-    two updates.
+    Neither is a loss with a weight, even if it is half of the loss on two ranks: a fraction is reported only where the
+    reduction makes it, or where the line that scales the loss divides by a number of processes. What each rank
+    differentiates is compared with what its optimizer gets, in at least two updates.
 
     ## References
     - https://docs.pytorch.org/docs/stable/notes/ddp.html

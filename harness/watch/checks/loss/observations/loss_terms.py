@@ -81,7 +81,7 @@ class LossTerms(Recogniser):
         """Values of the parts without a gradient, by the lines that add them."""
 
     def on_combined(self, event: Combined) -> None:
-        if event.sign == "*" or event.value.grad_fn is None:
+        if event.sign in ("*", "/") or event.value.grad_fn is None:
             return
         self._seen[event.where] += 1
         if self._seen[event.where] > ALWAYS_NOTED and not self.monitor.is_sampled():

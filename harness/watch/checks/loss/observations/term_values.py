@@ -52,7 +52,7 @@ class ZeroTerms(Recogniser):
         self._zeros: Counter[str | None] = Counter()
 
     def on_combined(self, event: Combined) -> None:
-        if event.sign == "*":
+        if event.sign in ("*", "/"):
             return
         self._times[event.where] += 1
         if self._times[event.where] > ALWAYS and not event.at.sampled:
