@@ -23,6 +23,9 @@ from harness.watch.run.rows import MOST_VALUES, TrainedRows, are_measured, exact
 MOST_ROWS = 4096
 """Rows of one evaluation whose identities are kept."""
 
+FEWEST_ROWS = 4
+"""Rows of a call, from which on those of one that nothing scores are kept: who acts asks about one."""
+
 MOST_CALLS = 256
 """Calls whose rows are kept apart: more parts than a test set is usually cut into."""
 
@@ -107,6 +110,8 @@ class Evaluation(Fact):
     """The exact identities of rows that were scored, or that a model with active modules was asked about: the first."""
     parts: Sequence[Sequence[int]] = ()
     """The same by call, in their order."""
+    asked: frozenset[int] = frozenset()
+    """The exact identities of rows of no loader in the other calls: the first."""
     some_twice: bool = False
     """Whether one of these came twice in a call: rows cannot be told apart by their content."""
     values: Sequence[torch.Tensor] = ()
@@ -169,6 +174,8 @@ class _Open:
     """Calls whose rows are kept."""
     kept: int = 0
     """Rows in them."""
+    asked: list[torch.Tensor] = field(default_factory=list)
+    """Identities of the rows of other calls."""
     scored: bool = False
     by_row: bool = False
     then_in_eval_mode: bool = False
@@ -192,6 +199,13 @@ class _Open:
                 self.kept += len(given)
             self.calls.append(call)
 
+    def note(self, forward: Forward, *, time_first: bool) -> None:
+        """Keep which rows a call was about that may never be scored."""
+        given = rows_given(forward, time_first=time_first)
+        room = len(self.asked) < MOST_CALLS and sum(map(len, self.asked)) < MOST_ROWS
+        if given is not None and len(given) >= FEWEST_ROWS and room:
+            self.asked.append(exact_where_it_lies(given))
+
     def rows(self) -> list[tuple[int, ...]]:
         """Row identities of each call that is kept. Whoever asks waits for the device, once."""
         known = [call.rows for call in self.calls if call.rows is not None]
@@ -213,6 +227,7 @@ class _Open:
             by_row=self.by_row,
             rows=frozenset().union(*rows),
             parts=rows,
+            asked=frozenset(row for rows_of_call in self.asked for row in rows_of_call.tolist()),
             some_twice=any(len(set(each)) < len(each) for each in rows),
             values=[call.values for call in self.calls if call.values is not None],
             sampled=max(asked.values(), default=1),
@@ -253,6 +268,8 @@ class Evaluations(Recogniser):
                 self._keep(now, event)
             if event.loss is not None or _is_a_number(event.output):  # a module that has the loss in it
                 self._score(event)
+            elif event.batch is None and not (now.first.active and event.model.training):
+                now.note(event, time_first=now.model in self._trained_rows.time_first)
 
     def _of(self, event: Forward, made: FirstCall | None = None) -> _Open | None:
         """The evaluation that a call is a part of; None where there is no room for another. It was ``made`` so."""

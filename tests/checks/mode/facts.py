@@ -29,6 +29,11 @@ def evaluated(first: FirstCall = FIRST, batches: int = 4, forwards: int = 4, **s
     return Evaluation(model=1, first=first, of=of, **said)
 
 
+def by_hand(first: FirstCall, *, scored: bool = True) -> Evaluation:
+    """Of rows of no loader; a wrong one is judged as an EvaluatedByHand."""
+    return Evaluation(model=1, first=first, scored=scored)
+
+
 CASES = [
     Case(EvaluationInTrainMode, evaluated(), HELD),
     Case(EvaluationInTrainMode, evaluated(ACTIVE), "with 2 active dropout or normalisation modules"),
@@ -37,12 +42,17 @@ CASES = [
     Case(EvaluationInTrainMode, evaluated(ACTIVE, of_training_loader=True), NOTHING_TO_JUDGE),
     Case(EvaluationInTrainMode, evaluated(ACTIVE, alike=3), NOTHING_TO_JUDGE),
     Case(EvaluationInTrainMode, evaluated(RENEWING, then_in_eval_mode=True), NOTHING_TO_JUDGE),
+    Case(EvaluationInTrainMode, by_hand(FIRST), HELD),
+    Case(EvaluationInTrainMode, by_hand(FIRST, scored=False), NOTHING_TO_JUDGE),
+    Case(EvaluationInTrainMode, by_hand(ACTIVE), NOTHING_TO_JUDGE),
     Case(EvaluationInTrainMode, evaluated(RENEWING, then_in_eval_mode=True, scored=True), "2 active"),
     Case(EvaluationInTrainMode, Evaluation(model=1, first=ACTIVE), NOTHING_TO_JUDGE),
     Case(EvaluationInTrainMode, EvaluatedByHand(first=FIRST), HELD),
     Case(EvaluationInTrainMode, EvaluatedByHand(first=ACTIVE), "the model is in train mode, with 2 active"),
     Case(EvaluationWithGraph, evaluated(forwards=8), HELD),
     Case(EvaluationWithGraph, evaluated(WITH_GRAPH), "which no backward pass uses"),
+    Case(EvaluationWithGraph, by_hand(FIRST), HELD),
+    Case(EvaluationWithGraph, by_hand(WITH_GRAPH), NOTHING_TO_JUDGE),
     Case(EvaluationWithGraph, evaluated(WITH_GRAPH, of_training_loader=True), NOTHING_TO_JUDGE),
     Case(EvaluationWithGraph, EvaluatedByHand(first=WITH_GRAPH), "which no backward pass uses"),
     Case(EvaluationWithGraph, EvaluatedByHand(first=WITH_GRAPH, often=False), NOTHING_TO_JUDGE),

@@ -32,7 +32,9 @@ class EvaluationInTrainMode(Check):
 
     def judge(self, evaluation: Evaluation) -> Verdict:
         meant = evaluation.repeated or evaluation.alike >= ON_PURPOSE or evaluation.renews
-        return self._judged_by_mode(evaluation.first) if _is_of_a_loader(evaluation) and not meant else NOTHING_TO_JUDGE
+        verdict = self._judged_by_mode(evaluation.first)
+        right = verdict is HELD and _is_by_hand(evaluation)  # a wrong one is judged with what comes after it
+        return verdict if right or (_is_of_a_loader(evaluation) and not meant) else NOTHING_TO_JUDGE
 
     def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
         return self._judged_by_mode(fact.first)
@@ -72,7 +74,9 @@ class EvaluationWithGraph(Check):
     needs = "evaluation"
 
     def judge(self, evaluation: Evaluation) -> Verdict:
-        return self._judged_by_graph(evaluation.first) if _is_of_a_loader(evaluation) else NOTHING_TO_JUDGE
+        verdict = self._judged_by_graph(evaluation.first)
+        right = verdict is HELD and _is_by_hand(evaluation)
+        return verdict if right or _is_of_a_loader(evaluation) else NOTHING_TO_JUDGE
 
     def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
         once = fact.first.gradients and not fact.often
@@ -85,6 +89,11 @@ class EvaluationWithGraph(Check):
             expected="torch.no_grad() or torch.inference_mode() around the evaluation",
             observed="the model's outputs have a graph, which no backward pass uses",
         )
+
+
+def _is_by_hand(evaluation: Evaluation) -> bool:
+    """Whether it is of rows of no loader, and something said how good the model is."""
+    return evaluation.of is None and evaluation.scored
 
 
 def _is_of_a_loader(evaluation: Evaluation) -> bool:

@@ -11,14 +11,14 @@ import torch
 from torch.utils.data import Subset
 
 from harness.watch.bounded import FirstByKey
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
 from harness.watch.events import Batch, End, Pass
 from harness.watch.facts.datasets import base, length, plain, row_hashes
 from harness.watch.facts.samplers import chosen_rows, has_torchs_own_sampler
 from harness.watch.run.batches import sample_digest
 from harness.watch.run.evaluations import Evaluation
 from harness.watch.run.passes import Alike, Passes
-from harness.watch.run.rows import TrainedRows
+from harness.watch.run.rows import MOST_ROWS, TrainedRows
 from harness.watch.run.slices import MIN_ROWS
 
 CHANCE = 0.02
@@ -79,11 +79,15 @@ class EvaluatedOnTrainingRows(Check):
         self._trained = self.fact(TrainedRows)
         self._asked = FirstByKey[tuple[int, str | None], _Asked]()
         """Questions by the model's number and the line that calls it."""
+        self._unscored = FirstByKey[tuple[int, str | None], set[int]]()
+        """The rows of those of which nothing is known to have scored the answers."""
 
     def on_evaluation(self, fact: Evaluation) -> None:
         if fact.of is not None and fact.scored:
             self._scored.add(fact.of)
         key = fact.model, fact.where
+        if fact.asked and not fact.scored and self._unscored.takes(key):
+            self._unscored.setdefault(key, set()).update(fact.asked)
         if fact.scored and not fact.by_row and not fact.of_training_loader and self._asked.takes(key):
             self._asked.setdefault(key, _Asked(fact.rows, fact.parts, fact, set())).add(fact)
 
@@ -108,25 +112,30 @@ class EvaluatedOnTrainingRows(Check):
             if not beside if rows else judged:
                 self.says(self.judge(size, rows, carried=bool(rows) and carried), evaluation.of.where)
         if not any(rows for _, rows, _, _, _ in overlaps):
-            self._look_at_known_again()
+            self._look_at_known()
 
-    def _look_at_known_again(self) -> None:
-        """Judge rows, told apart by what the model was given, of which some were trained on, and not all.
+    def _look_at_known(self) -> None:
+        """Judge rows, told apart by what the model was given, of which none were trained on, or some and not all.
 
         Where all were, or all that were trained on are among them, it may be meant: a training accuracy, or one of the
-        whole dataset.
+        whole dataset. Some in one evaluation alone may be what a script looks at while it is made.
         """
         for (model, where), asked in self._asked.items():
             trained, rows = self._trained.of.get(model), len(asked.rows)
-            again = len(asked.rounds) > 1
-            if not trained or rows < MIN_ROWS or not again:
+            if not trained or rows < MIN_ROWS:
                 continue
             both = len(asked.rows & trained)
             if both and model in self._trained.alike and not asked.measured:
                 continue
+            again = len(asked.rounds) > 1 or asked.first.update == self.monitor.updates_made
             some = max(2, CHANCE * rows) <= both < min(rows, len(trained)) and asked.is_one_evaluation(trained)
-            if some or not both:
+            if some and again:
                 self.says(self.judge(rows, both, by_content=True), where)
+            else:
+                self.says(_unless_trained_on(rows, both, trained))
+        for (model, _), asked_about in self._unscored.items():
+            if trained := self._trained.of.get(model):
+                self.says(_unless_trained_on(len(asked_about), len(asked_about & trained), trained))
 
     def _datasets(self, kinds: Iterable[Alike]) -> list[_Rows]:
         """The first pass of each loader with each model."""
@@ -158,6 +167,15 @@ class EvaluatedOnTrainingRows(Check):
             hint=CARRIED if carried else None,
             may_be_meant=by_content,
         )
+
+
+def _unless_trained_on(rows: int, both: int, trained: set[int]) -> Verdict:
+    """HELD of rows that are known and of which none was trained on; else why nothing is judged."""
+    if both:
+        return NothingToJudge(f"{both} of {rows} evaluated rows were trained on, which may be meant")
+    if len(trained) >= MOST_ROWS:
+        return NothingToJudge("more rows were trained on than are remembered")
+    return HELD
 
 
 @dataclass(eq=False)
