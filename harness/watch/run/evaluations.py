@@ -19,12 +19,10 @@ from harness.watch.bounded import FirstByKey, LatestByKey
 from harness.watch.events import Backward, End, Fact, Forward, MetricCall, Pass, PassEnds, Scored, ScoredInGraph
 from harness.watch.recogniser import Recogniser
 from harness.watch.run.rows import MOST_VALUES, TrainedRows, are_measured, exact_where_it_lies, largest, rows_given
+from harness.watch.run.slices import MIN_ROWS
 
 MOST_ROWS = 4096
 """Rows of one evaluation whose identities are kept."""
-
-FEWEST_ROWS = 4
-"""Rows of a call, from which on those of one that nothing scores are kept: who acts asks about one."""
 
 MOST_CALLS = 256
 """Calls whose rows are kept apart: more parts than a test set is usually cut into."""
@@ -200,10 +198,10 @@ class _Open:
             self.calls.append(call)
 
     def note(self, forward: Forward, *, time_first: bool) -> None:
-        """Keep which rows a call was about that may never be scored."""
+        """Keep which rows a call was about that may never be scored; who acts asks about one."""
         given = rows_given(forward, time_first=time_first)
         room = len(self.asked) < MOST_CALLS and sum(map(len, self.asked)) < MOST_ROWS
-        if given is not None and len(given) >= FEWEST_ROWS and room:
+        if given is not None and len(given) >= MIN_ROWS and room:
             self.asked.append(exact_where_it_lies(given))
 
     def rows(self) -> list[tuple[int, ...]]:
