@@ -266,7 +266,7 @@ class Evaluations(Recogniser):
                 self._keep(now, event)
             if event.loss is not None or _is_a_number(event.output):  # a module that has the loss in it
                 self._score(event)
-            elif event.batch is None and not (now.first.active and event.model.training):
+            elif now.of is None and not (now.first.active and event.model.training):
                 now.note(event, time_first=now.model in self._trained_rows.time_first)
 
     def _of(self, event: Forward, made: FirstCall | None = None) -> _Open | None:

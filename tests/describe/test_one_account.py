@@ -1,0 +1,241 @@
+"""One account: where the page has a line, a check that judges such a line has looked, and gives no other reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from harness import catalogue
+from harness.describe.description import Line
+from harness.describe.page import SECTIONS, lines_of
+from harness.watch import checks_of
+from harness.watch.instrument import instrumented
+from harness.watch.locate import Locator
+from harness.watch.monitor import Options
+from harness.watch.run.evaluations import Evaluations
+from harness.watch.session import Session
+
+torch.manual_seed(0)
+ROWS = torch.randn(96, 4)
+LABELS = (ROWS[:, 0] > 0).long()
+TRAINED, HELD_OUT = slice(0, 64), slice(64, 96)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A kind of line of the page, and the checks that judge it."""
+
+    section: str
+    key: str
+    """Of one of its facts."""
+    checks: tuple[str, ...]
+    value: Callable[[Any], bool] = lambda value: True
+
+    def is_in(self, line: Line) -> bool:
+        keyed = ((key.rpartition(".")[2], value) for key, value in line.facts.items())
+        return line.section == self.section and any(key == self.key and self.value(value) for key, value in keyed)
+
+
+KINDS = [
+    Judged("data", "trained_on_too", ("rows::evaluated-on-training-rows",)),
+    Judged("evaluation", "modes", ("mode::evaluation-in-train-mode",)),
+    Judged("evaluation", "graph", ("mode::evaluation-with-graph",)),
+    Judged("model", "unchanged", ("parameters::unchanged",), bool),
+    Judged("model", "mode", ("mode::training-in-eval-mode",)),
+    Judged("optimizer", "in_none", ("optimizer::missing-parameters",)),
+    Judged("update", "stale", ("gradients::not-cleared",)),
+    Judged("schedule", "times", ("schedule::wrong-length", "schedule::never-stepped")),
+]
+
+
+class Network(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(4, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 2))
+
+
+def fit(model: nn.Module, epochs: int = 2) -> None:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, epochs * 4)
+    model.train()
+    for _ in range(epochs):
+        for given, label in DataLoader(TensorDataset(ROWS[TRAINED], LABELS[TRAINED]), batch_size=16, shuffle=True):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(given), label).backward()
+            optimizer.step()
+            scheduler.step()
+
+
+def over_a_loader() -> None:
+    model = Network()
+    fit(model)
+    model.eval()
+    hits = 0
+    with torch.no_grad():
+        for given, label in DataLoader(TensorDataset(ROWS[HELD_OUT], LABELS[HELD_OUT]), batch_size=8):
+            hits += int((model(given).argmax(1) == label).sum())
+    print(f"accuracy {hits / 32:.4f}")
+
+
+def once_at_the_end() -> None:
+    model = Network()
+    fit(model)
+    model.eval()
+    with torch.no_grad():
+        hits = (model(ROWS[HELD_OUT]).argmax(1) == LABELS[HELD_OUT]).float().mean()
+    print(f"accuracy {hits:.4f}")
+
+
+def by_forward() -> None:
+    model = Network()
+    fit(model)
+    model.eval()
+    with torch.no_grad():
+        print(f"test loss {functional.cross_entropy(model.forward(ROWS[HELD_OUT]), LABELS[HELD_OUT]):.4f}")
+
+
+def with_a_graph() -> None:
+    model = Network()
+    fit(model)
+    model.eval()
+    print(f"test loss {functional.cross_entropy(model(ROWS[HELD_OUT]), LABELS[HELD_OUT]).item():.4f}")
+
+
+def on_some_training_rows() -> None:
+    model = Network()
+    fit(model)
+    model.eval()
+    with torch.no_grad():
+        print(f"test loss {functional.cross_entropy(model(ROWS[48:80]), LABELS[48:80]):.4f}")
+
+
+def scored_by_nobody() -> None:
+    model = Network()
+    fit(model)
+    model.eval()
+    with torch.no_grad():
+        print("first answers", model(ROWS[HELD_OUT]).softmax(1)[:2].tolist())
+
+
+def row_by_row() -> None:
+    model = Network()
+    fit(model)
+    model.eval()
+    hits = 0
+    with torch.no_grad():
+        for given, label in zip(ROWS[HELD_OUT], LABELS[HELD_OUT], strict=True):
+            hits += int(model(given[None]).argmax(1) == label)
+    print(f"accuracy {hits / 32:.4f}")
+
+
+def from_a_generator() -> None:
+    model = Network()
+    fit(model)
+    model.eval()
+    batches = ((ROWS[at : at + 8], LABELS[at : at + 8]) for at in range(64, 96, 8))
+    with torch.no_grad():
+        losses = [functional.cross_entropy(model(given), label).item() for given, label in batches]
+    print(f"test loss {sum(losses) / len(losses):.4f}")
+
+
+def forgets_both() -> None:
+    model = Network()
+    fit(model)
+    hits = (model(ROWS[HELD_OUT]).argmax(1) == LABELS[HELD_OUT]).float().mean()
+    print(f"accuracy {hits:.4f}")
+
+
+def in_a_method() -> None:
+    class Lit(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = Network()
+
+        def training_step(self, given: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+            return functional.cross_entropy(self.network(given), label)
+
+        def validation_step(self) -> float:
+            with torch.no_grad():
+                return functional.cross_entropy(self.network(ROWS[HELD_OUT]), LABELS[HELD_OUT]).item()
+
+    model = Lit()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        model.train()
+        for at in range(0, 64, 16):
+            optimizer.zero_grad()
+            model.training_step(ROWS[at : at + 16], LABELS[at : at + 16]).backward()
+            optimizer.step()
+        model.eval()
+        print(f"val loss {model.validation_step():.4f}")
+
+
+def with_a_part_that_nothing_uses() -> None:
+    model = Network()
+    model.add_module("spare", nn.Identity())
+    model.register_parameter("scale", nn.Parameter(torch.ones(3)))
+    fit(model)
+
+
+EXCEPTIONS: Mapping[tuple[str, str], str] = {
+    ("scored_by_nobody", "mode::evaluation-in-train-mode"): "an answer that nothing scores is no evaluation",
+    ("scored_by_nobody", "mode::evaluation-with-graph"): "an answer that nothing scores is no evaluation",
+    ("with_a_graph", "mode::evaluation-with-graph"): "once, it costs hardly anything",
+    ("forgets_both", "mode::evaluation-with-graph"): "once, it costs hardly anything",
+}
+"""Loop and check to the reason for which it does not look though the page has the line."""
+
+LOOPS = [
+    over_a_loader, once_at_the_end, by_forward, with_a_graph, on_some_training_rows, scored_by_nobody,
+    row_by_row, from_a_generator, forgets_both, in_a_method, with_a_part_that_nothing_uses,
+]  # fmt: skip
+
+
+def not_looked_at(loop: Callable[[], None]) -> dict[str, str]:
+    """The checks that did not look, of those that judge lines of the page, each with its reason."""
+    torch.manual_seed(1)
+    session = Session(Options(checks_of(catalogue.checks()), every=1, sections=SECTIONS), Locator())
+    with instrumented(session):
+        loop()
+    session.ends()
+    lines = list(lines_of(session))
+    wanted = [kind for kind in KINDS if any(map(kind.is_in, lines))]
+    assert wanted, "the page has no line of these"
+    return {
+        check: session.lacking.get(check, "")
+        for kind in wanted
+        if not {*kind.checks} & {*session.looked}
+        for check in kind.checks
+    }
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
+def test_what_the_page_shows_is_judged(loop: Callable[[], None]) -> None:
+    meant = {check for name, check in EXCEPTIONS if name == loop.__name__}
+    assert {check: why for check, why in not_looked_at(loop).items() if check not in meant} == {}
+
+
+def test_a_line_that_no_check_judges_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Evaluations, "on_end", lambda self, event: None)
+    lost = not_looked_at(once_at_the_end)
+    assert {*lost} == {
+        "rows::evaluated-on-training-rows",
+        "mode::evaluation-in-train-mode",
+        "mode::evaluation-with-graph",
+    }
+    assert set(lost.values()) == {"no evaluation whose rows are known was seen", "no evaluation was seen"}
+
+
+def every_check(kinds: Sequence[Judged]) -> set[str]:
+    return {check for kind in kinds for check in kind.checks}
+
+
+def test_the_checks_are_there() -> None:
+    assert every_check(KINDS) <= {*catalogue.checks()}
+    assert {check for _, check in EXCEPTIONS} <= every_check(KINDS)
