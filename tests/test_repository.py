@@ -266,9 +266,9 @@ def test_ci_takes_older_environments_in_turns() -> None:
     assert {"tf423", "tf457"} <= set(older.split()), "the oldest, and the last of 4"
 
 
-def test_ci_runs_a_tenth_of_the_nightly_tests() -> None:
+def test_ci_runs_a_twentieth_of_the_nightly_tests() -> None:
     text = (ROOT / ".ci" / "run").read_text()
-    assert '-m "nightly and not gpu" --nightly-part "$((number % 10))/10"' in text
+    assert '-m "nightly and not gpu" --nightly-part "$((number % 20))/20"' in text
     assert "git rev-parse" in text
 
 

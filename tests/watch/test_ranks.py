@@ -326,7 +326,7 @@ def evaluated(where: str, *hits: int) -> tuple[str, list[dict[str, Any]]]:
         "loss": None,
         "squares": None,
     }
-    part |= {"absolutes": 0.0, "totals": [0.0, 0.0], "said": [0.0, 0.0], "confusion": None, "otherwise": {}}
+    part |= {"absolutes": 0.0, "totals": [0.0, 0.0], "predicted": [0.0, 0.0], "confusion": None, "otherwise": {}}
     return where, [{**part, "hits": each} for each in hits]
 
 
