@@ -64,6 +64,7 @@ def describing() -> Iterator[Description]:
         yield found
     threads.ends()
     _fill(found, threads)
+    found.unusual = list(unless_ignored(unusual(found.lines)))
     found.seconds = time.perf_counter() - begun
     if not found.lines:
         raise CannotTry("no model was called in the block, so there is nothing to describe")
