@@ -84,6 +84,9 @@ def by_hand(ids: torch.Tensor) -> TokensGiven:
 MASK = (IDS != 0).long()
 WORDS = torch.tensor([[2, 5, 3, 6, 3, 0, 0, 0], [2, 7, 0, 8, 9, 9, 9, 3]])
 """0 is a word."""
+FEW_SAMPLED = torch.tensor([[2, 5] + [0] * 30, [2, 7, 8] + [0] * 29])
+SAMPLED_SHOWN = (FEW_SAMPLED != 0).long().index_fill(1, torch.tensor([3]), 1)
+"""The model sampled the padding token once or twice before it ended."""
 PAIRS = Segments(2, [(0, 2, 4), (1, 2, 7)], 0, 0)
 WITH_SEGMENTS = Model(type_vocab_size=2)
 TYPES = torch.tensor([[0, 0, 0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1, 1, 1]])
@@ -157,6 +160,8 @@ CASES = [
         given(attention_mask=torch.zeros_like(IDS)),
         "the attention mask is 0 for 13 of 13 tokens of the text",
     ),
+    Case(WrongAttentionMask, given(ids=WORDS, attention_mask=torch.ones_like(WORDS)), HELD),  # sampled between others
+    Case(WrongAttentionMask, given(ids=FEW_SAMPLED, attention_mask=SAMPLED_SHOWN), HELD),
     Case(WrongAttentionMask, given(), "there is padding, but the model gets no attention mask"),
     Case(WrongAttentionMask, replace(given(), padding=None), NOTHING_TO_JUDGE),
     Case(WrongAttentionMask, by_hand(IDS), "the attention mask is not 0 for 2 padding tokens"),
