@@ -491,9 +491,10 @@ def test_rows_of_the_source_stand_beside_those_that_were_left_of_them() -> None:
     assert [key for key in facts if key.startswith("data.preparing.map#2")] == []
 
 
-def test_an_agent_and_the_network_that_its_targets_come_from(tmp_path: Path) -> None:
+@pytest.mark.parametrize("actions", [2, 4])  # as many as a state has numbers, too
+def test_an_agent_and_the_network_that_its_targets_come_from(actions: int, tmp_path: Path) -> None:
     """A row is a vector; what gradients reach and no optimizer has is not trained; what is loaded again is no other."""
-    net, target = nn.Linear(4, 2), nn.Linear(4, 2)
+    net, target = nn.Linear(4, actions), nn.Linear(4, actions)
     target.load_state_dict(net.state_dict())
     optimizer = torch.optim.Adam(net.parameters())
     with describing() as found:

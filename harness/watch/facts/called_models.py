@@ -58,10 +58,13 @@ class PendingForwards(dict[int, Told]):
 def is_one_row(event: Forward, given: torch.Tensor) -> bool:
     """Whether a vector is the numbers of one row, as an agent gives them, and not one number of each of many rows.
 
-    A model of rows says as much of each as there are rows.
+    A model of rows says as much of each as there are rows; a layer that takes as many numbers takes a row.
     """
     if given.dim() != 1 or not given.is_floating_point():
         return False
+    layers = (each for each in event.model.modules() if isinstance(each, nn.Linear))
+    if (first := next(layers, None)) is not None and 1 < first.in_features == len(given):
+        return True
     outputs = [each for each in event.outputs if each.dim()]
     return bool(outputs) and all(len(each) != len(given) for each in outputs)
 
