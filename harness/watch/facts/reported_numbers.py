@@ -460,7 +460,8 @@ class ReportedNumbers(Recogniser):
         """What a forward is counted in; None where it is of a pass that trains, or comes late."""
         model = self.monitor.number_of(event.model)
         key: tuple[Any, ...]
-        if event.batch is not None:
+        # After the last batch that was trained on, rows of no loader come.
+        if event.batch is not None and not (event.batch.of.trains and event.batch.of.over):
             of = event.batch.of
             if of.trains:
                 return None

@@ -309,6 +309,29 @@ def test_a_table_at_the_end_has_a_row_for_each_evaluation() -> None:
     assert found.facts["metric.reported.accuracy.by_bits"] == "share:hits"
 
 
+@pytest.mark.parametrize("within", [False, True])
+def test_rows_of_no_loader_are_counted_after_a_pass_that_trained(within: bool) -> None:
+    """Within the pass, the batch at hand is the one that is trained on, and nothing is known of other rows."""
+    torch.manual_seed(0)
+    rows, labels, model = torch.randn(137, 4), torch.randint(2, (137,)), nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+
+    def score() -> None:
+        with torch.no_grad():
+            print(f"accuracy {(model(rows[40:]).argmax(-1) == labels[40:]).float().mean():.4f}")
+
+    with describing() as found:
+        for x, y in DataLoader(TensorDataset(rows[:40], labels[:40]), 20):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            if within:
+                score()
+        score()
+    known = [value for key, value in found.facts.items() if key.endswith("by_bits")]
+    assert known == ["unknown" if within else "share:agrees"]
+
+
 def _of_three_evaluations(how: str) -> str:
     """By which formula a number is explained that is reported after three evaluations of 40 rows in batches of 10."""
     torch.manual_seed(3)
