@@ -39,6 +39,7 @@ from harness.watch.events import (
 )
 from harness.watch.guards import Guard
 from harness.watch.instrument import INSTRUMENTS, instrumented, permutations
+from harness.watch.instrument.arithmetic import COMBINATIONS
 from harness.watch.instrument.patches import Call, Patches
 from harness.watch.locate import Locator
 from harness.watch.monitor import Monitor, Options
@@ -280,7 +281,7 @@ GIVEN: dict[str, tuple[Any, ...]] = {
 A_TENSOR = (torch.ones((), requires_grad=True), [torch.ones((), requires_grad=True)])
 RESULTS: dict[str, Any] = {
     **dict.fromkeys(("__eq__", "eq", "__ne__", "ne", "__sub__", "sub", "__isub__"), ROWS),
-    **dict.fromkeys(("__add__", "__radd__", "__iadd__", "add", "__mul__", "__rmul__", "__imul__", "mul"), A_TENSOR[0]),
+    **dict.fromkeys(COMBINATIONS, A_TENSOR[0]),
     "fork": 0,
     "forkpty": (0, 0),
     "from_pretrained": ("model", {}),
