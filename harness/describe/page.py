@@ -96,7 +96,11 @@ def sections_of(monitor: Monitor) -> list[Section]:
 def worth_a_look(report: CheckReport, threads: Session) -> None:
     """Add to what the checks found the lines of the page that hardly any correct training has, elsewhere than there."""
     found = {finding.where for finding in report.findings if finding.where is not None}
-    marks = unless_ignored(unusual(list(lines_of(threads))))
+    try:
+        marks = list(unless_ignored(unusual(list(lines_of(threads)))))
+    except Exception as error:  # noqa: BLE001 - what is no finding must not cost one
+        report.notes.append(f"what is worth a look is not known: {type(error).__name__}: {error}")
+        return
     report.unusual = rarest([mark for mark in marks if mark.where not in found])
 
 

@@ -108,8 +108,9 @@ class Evaluation(Fact):
     """The exact identities of rows that were scored, or that a model with active modules was asked about: the first."""
     parts: Sequence[Sequence[int]] = ()
     """The same by call, in their order."""
-    asked: frozenset[int] = frozenset()
-    """The exact identities of rows of no loader in the other calls: the first."""
+    asked: Sequence[torch.Tensor] = ()
+    """The exact identities of rows of no loader in the other calls of a model that was trained: the first, where they
+    lie. Whoever reads them waits for the device."""
     some_twice: bool = False
     """Whether one of these came twice in a call: rows cannot be told apart by their content."""
     values: Sequence[torch.Tensor] = ()
@@ -225,7 +226,7 @@ class _Open:
             by_row=self.by_row,
             rows=frozenset().union(*rows),
             parts=rows,
-            asked=frozenset(row for rows_of_call in self.asked for row in rows_of_call.tolist()),
+            asked=tuple(self.asked),
             some_twice=any(len(set(each)) < len(each) for each in rows),
             values=[call.values for call in self.calls if call.values is not None],
             sampled=max(asked.values(), default=1),
@@ -266,8 +267,16 @@ class Evaluations(Recogniser):
                 self._keep(now, event)
             if event.loss is not None or _is_a_number(event.output):  # a module that has the loss in it
                 self._score(event)
-            elif now.of is None and not (now.first.active and event.model.training):
+            elif (
+                now.of is None
+                and now.model in self._trained_rows.of
+                and not (now.first.active and event.model.training)
+            ):
                 now.note(event, time_first=now.model in self._trained_rows.time_first)
+
+    def _is_trained(self, model: int) -> bool:
+        """Whether rows of a model are known that it was trained on; others, a teacher say, have none to compare."""
+        return model in self._trained_rows.of
 
     def _of(self, event: Forward, made: FirstCall | None = None) -> _Open | None:
         """The evaluation that a call is a part of; None where there is no room for another. It was ``made`` so."""

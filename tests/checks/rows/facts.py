@@ -83,6 +83,9 @@ BY_ROW = DataLoader(ROWS, sampler=WeightedRandomSampler([0.5] * 64, 64))
 HALVED = DataLoader(Halved(), batch_size=8)
 OF_HALVED = {index: str(index // 2).encode() for index in range(64)}
 
+NOT_ALL = "more rows were trained on, or evaluated, than are remembered"
+MEANT = "8 of 8 evaluated rows were trained on, which may be meant"
+
 CASES = [
     Case(WindowsOverlap, values(rows=50, overlapping=24, length=12), HELD),
     Case(WindowsOverlap, values(rows=50, overlapping=45, length=12), "45 of the 50 windows of 12 steps"),
@@ -133,6 +136,8 @@ CASES = [
     Case(EvaluatedOnTrainingRows, values(rows=8, trained=0), HELD),
     Case(EvaluatedOnTrainingRows, values(rows=8, trained=8), "all of the 8 evaluation rows were trained on"),
     Case(EvaluatedOnTrainingRows, values(rows=8, trained=0, by_content=True), HELD),
+    Case(EvaluatedOnTrainingRows, values(rows=8, trained=0, all_known=False), NothingToJudge(NOT_ALL)),
+    Case(EvaluatedOnTrainingRows, values(rows=8, trained=8, by_content=True, meant=True), NothingToJudge(MEANT)),
     Case(
         EvaluatedOnTrainingRows,
         values(rows=60, trained=20, by_content=True),

@@ -10,11 +10,12 @@ from weakref import WeakKeyDictionary, WeakSet
 import torch
 from torch.utils.data import Subset
 
-from harness.watch.bounded import FirstByKey
+from harness.watch.bounded import First, FirstByKey
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
 from harness.watch.events import Batch, End, Pass
 from harness.watch.facts.datasets import base, length, plain, row_hashes
 from harness.watch.facts.samplers import chosen_rows, has_torchs_own_sampler
+from harness.watch.monitor import CLOSELY
 from harness.watch.run.batches import sample_digest
 from harness.watch.run.evaluations import Evaluation
 from harness.watch.run.passes import Alike, Passes
@@ -79,7 +80,7 @@ class EvaluatedOnTrainingRows(Check):
         self._trained = self.fact(TrainedRows)
         self._asked = FirstByKey[tuple[int, str | None], _Asked]()
         """Questions by the model's number and the line that calls it."""
-        self._unscored = FirstByKey[tuple[int, str | None], set[int]]()
+        self._unscored = FirstByKey[tuple[int, str | None], First[torch.Tensor]]()
         """The rows of those of which nothing is known to have scored the answers."""
 
     def on_evaluation(self, fact: Evaluation) -> None:
@@ -87,7 +88,8 @@ class EvaluatedOnTrainingRows(Check):
             self._scored.add(fact.of)
         key = fact.model, fact.where
         if fact.asked and not fact.scored and self._unscored.takes(key):
-            self._unscored.setdefault(key, set()).update(fact.asked)
+            for rows in fact.asked:
+                self._unscored.setdefault(key, First()).append(rows)
         if fact.scored and not fact.by_row and not fact.of_training_loader and self._asked.takes(key):
             self._asked.setdefault(key, _Asked(fact.rows, fact.parts, fact, set())).add(fact)
 
@@ -129,13 +131,22 @@ class EvaluatedOnTrainingRows(Check):
                 continue
             again = len(asked.rounds) > 1 or asked.first.update == self.monitor.updates_made
             some = max(2, CHANCE * rows) <= both < min(rows, len(trained)) and asked.is_one_evaluation(trained)
-            if some and again:
-                self.says(self.judge(rows, both, by_content=True), where)
-            else:
-                self.says(_unless_trained_on(rows, both, trained))
-        for (model, _), asked_about in self._unscored.items():
+            all_known = len(trained) < MOST_ROWS and (len(asked.rounds) > 1 or self._all_known)
+            meant = not (some and again)
+            self.says(self.judge(rows, both, by_content=True, meant=meant, all_known=all_known), where)
+        for (model, _), kept in self._unscored.items():
             if trained := self._trained.of.get(model):
-                self.says(_unless_trained_on(len(asked_about), len(asked_about & trained), trained))
+                of_it = {row for rows in kept for row in rows.tolist()}
+                all_known = len(trained) < MOST_ROWS and self._all_known and not kept.is_full
+                self.says(self.judge(len(of_it), len(of_it & trained), meant=True, all_known=all_known))
+
+    @property
+    def _all_known(self) -> bool:
+        """Whether all rows that were trained on are remembered: of a loader's batches, those of the updates that are
+        looked at are, and none that a cut left out."""
+        by_loader = next(iter(self._passes.training()), None) is not None
+        looked_at = self.monitor.options.every == 1 and self.monitor.updates_made <= CLOSELY
+        return not self.monitor.passes_shortened and (looked_at or not by_loader)
 
     def _datasets(self, kinds: Iterable[Alike]) -> list[_Rows]:
         """The first pass of each loader with each model."""
@@ -152,13 +163,24 @@ class EvaluatedOnTrainingRows(Check):
         return list(found.values())
 
     @staticmethod
-    def judge(rows: int, trained: int, *, carried: bool = False, by_content: bool = False) -> Verdict:
-        """Rows that were evaluated, and the training rows among them, where this is no look at what was trained on.
+    def judge(
+        rows: int,
+        trained: int,
+        *,
+        carried: bool = False,
+        by_content: bool = False,
+        meant: bool = False,
+        all_known: bool = True,
+    ) -> Verdict:
+        """Rows that were evaluated, and the training rows among them.
 
         They may be training rows of another split, from which the model was ``carried`` on, or known ``by_content``
-        alone, and not by a loader's dataset."""
+        alone, and not by a loader's dataset; or ``meant`` to be looked at. Of none, it has to be known that all others
+        are remembered."""
         if not trained:
-            return HELD
+            return HELD if all_known else NothingToJudge("more rows were trained on, or evaluated, than are remembered")
+        if meant:
+            return NothingToJudge(f"{trained} of {rows} evaluated rows were trained on, which may be meant")
         what = "all" if trained == rows else str(trained)
         return Found(
             expected="evaluation rows that were not trained on",
@@ -167,15 +189,6 @@ class EvaluatedOnTrainingRows(Check):
             hint=CARRIED if carried else None,
             may_be_meant=by_content,
         )
-
-
-def _unless_trained_on(rows: int, both: int, trained: set[int]) -> Verdict:
-    """HELD of rows that are known and of which none was trained on; else why nothing is judged."""
-    if both:
-        return NothingToJudge(f"{both} of {rows} evaluated rows were trained on, which may be meant")
-    if len(trained) >= MOST_ROWS:
-        return NothingToJudge("more rows were trained on than are remembered")
-    return HELD
 
 
 @dataclass(eq=False)
