@@ -84,14 +84,14 @@ def all_watched(wanted: set[str]) -> Iterator[tuple[str, Verdict]]:
     versions = [each for part in PARTS for each in versions_of(part) if not wanted or name_of(each) in wanted]
     for version, verdict in on_servers(lambda server, each: found_in(each, server), versions):
         yield name_of(version), verdict
-    scripts = probes() if not wanted or PROBES in wanted else []
+    scripts = probes() * 2 if not wanted or PROBES in wanted else []  # twice: some draw without a seed
     for script, verdict in on_servers(_watched_in_its_own, scripts):
         yield digest_of(script), verdict
 
 
 def _watched_in_its_own(server: Server, script: Path) -> Verdict:
     folder = server.folder / script.stem
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     return watched(server, script, folder)
 
 
@@ -113,11 +113,14 @@ def write(found: Mapping[str, Verdict]) -> None:
 
 
 def main(names: list[str]) -> None:
-    found = {}
+    found: dict[str, Verdict] = {}
+    checks = sorted(catalogue.checks())
     for name, verdict in all_watched(set(names)):
         if verdict.crashed or verdict.not_looked_at:
             print(f"{name}: not recorded: {verdict.crashed or verdict.not_looked_at}")
             continue
+        if name in found and letters(found[name], checks) != letters(verdict, checks):
+            raise SystemExit(f"{name}: another verdict the second time; give it a seed, or find the cause")
         changed = differences(name, verdict) if RECORD.exists() else {}
         print(f"{name}: {', '.join(f'{check} {how}' for check, how in changed.items()) or '-'}", flush=True)
         found[name] = verdict

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from harness.watch import reported, watch
+from harness.watch.checks.loss.observations.candidates import _on_a_grid
 
 
 def as_they_are(scores: torch.Tensor) -> torch.Tensor:
@@ -44,3 +45,10 @@ def test_scores_that_are_alike(made: Callable[[torch.Tensor], torch.Tensor], fou
             nn.functional.cross_entropy(made(model(rows[picked])), targets).backward()
             optimizer.step()
     assert {each.check for each in reported([*watched.findings.values()], ())} == found
+
+
+def test_many_small_scores_are_on_no_grid_but_that_of_float32() -> None:
+    torch.manual_seed(0)
+    scores = 0.05 * torch.randn(128, 64)  # so close to one another that two differ by the last bit
+    assert not _on_a_grid(scores)
+    assert _on_a_grid(quantised(scores))
