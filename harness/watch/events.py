@@ -707,6 +707,15 @@ class ModelMade(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class Generated(Event):
+    """``generate()`` of a model of transformers has written texts. ``tokens``: (rows, tokens), with the start."""
+
+    model: Any
+    tokens: torch.Tensor
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class TokenizerMade(Event):
     of_run = True
     tokenizer: Any

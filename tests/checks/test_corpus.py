@@ -17,6 +17,8 @@ from tests.styles.test_styles import STYLES, cases_of
 
 CASES = all_cases()
 BY_EXAMPLES = {
+    *("inputs::choices-apart", "inputs::same-tokens-masked", "inputs::wrong-decoder-start", "loss::target-is-noised"),
+    *("metrics::generated-too-short", "metrics::threshold-from-scored-rows"),
     *("metrics::mean-of-batches", "metrics::of-other-rows", "metrics::other-than-named"),
     *("gradients::clipped-while-scaled", "gradients::clips-nothing"),
     *("gradients::micro-batches-weigh-unlike", "gradients::same-rows-accumulated"),

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+import torch
+
 from harness.watch.events import (
     EmbeddingsResized,
     Encode,
     FromPretrained,
+    Generated,
     Load,
     ModelMade,
     ModelSaved,
@@ -126,6 +129,17 @@ def install_tokenizers(session: Session, patches: Patches, module: ModuleType) -
     patches.wrap(module.PreTrainedTokenizerBase, "__call__", called)
 
 
+def install_generation(session: Session, patches: Patches, module: ModuleType) -> None:
+    def generated(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        output = original(*args, **kwargs)
+        tokens = getattr(output, "sequences", output)
+        if (monitor := session.current()) and torch.is_tensor(tokens):
+            monitor.emit(Generated(args[0], tokens, monitor.locator.where()))
+        return output
+
+    patches.wrap(module.GenerationMixin, "generate", generated)
+
+
 def install_trainer(session: Session, patches: Patches, module: ModuleType) -> None:
     def made(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         original(*args, **kwargs)
@@ -142,6 +156,7 @@ INSTRUMENTS = (
         "transformers.modeling_utils",
     ),
     Instrument((Encode, TokenizerMade, TokenizerSaved), install_tokenizers, "transformers.tokenization_utils_base"),
+    Instrument((Generated,), install_generation, "transformers.generation.utils"),
     Instrument((TrainerMade,), install_trainer, "transformers.trainer"),
     Instrument((Load, ModelSaved, Save, StateAsked), install_adapters, "peft.peft_model"),
 )

@@ -6,8 +6,9 @@ from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.groups.decay import DecayNotExempt, DecayTooStrong
 from harness.watch.checks.groups.first_step import DuplicateParameters, UnknownKey
 from harness.watch.checks.groups.observations.exempt_from_decay import DecayExempted
+from harness.watch.checks.groups.rates import RatesMadeAlike
 from harness.watch.events import StepBegins
-from tests.checks.judging import Case
+from tests.checks.judging import Case, values
 
 WEIGHT, BIAS = torch.zeros(2, 2), torch.zeros(2)
 
@@ -21,6 +22,13 @@ TWICE = step({"params": [WEIGHT]})
 TWICE.optimizer.param_groups.append({**TWICE.optimizer.param_groups[0]})
 
 CASES = [
+    Case(RatesMadeAlike, values(made=[1e-4, 1e-2], first=1e-2, steps=9, alike=8), HELD),
+    Case(RatesMadeAlike, values(made=[1e-4, 1e-2], first=1e-2, steps=4, alike=4), NOTHING_TO_JUDGE),
+    Case(
+        RatesMadeAlike,
+        values(made=[1e-4, 1e-2], first=5e-3, steps=9, alike=9),
+        "in all 9 steps they have one rate, 0.005",
+    ),
     Case(DecayNotExempt, DecayExempted(), HELD),
     Case(DecayNotExempt, DecayExempted(decayed=["norm.weight"]), "norm.weight is decayed"),
     Case(DecayNotExempt, DecayExempted(decayed=["a.bias", "b.bias", "c.bias"]), "a.bias and 2 more are decayed"),

@@ -7,9 +7,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, NothingToJudge
 from harness.watch.checks.inputs.batches import Constant, StaleBatch
+from harness.watch.checks.inputs.choices import ChoicesApart
 from harness.watch.checks.inputs.classes import ClassesAsNumbers, OneClass, PreferenceSwapped, RowsIgnored
+from harness.watch.checks.inputs.decoder import WrongDecoderStart
 from harness.watch.checks.inputs.evaluated import (
     EvaluatedOnAnotherScale,
     EvaluatedOnUnknownTokens,
@@ -41,6 +43,7 @@ from harness.watch.checks.inputs.templates import GenerationPromptTaught, StartM
 from harness.watch.checks.inputs.texts import SentenceMissing, Truncated, UnknownWords
 from harness.watch.checks.inputs.tokens import (
     PositionsCountPadding,
+    SameTokensMasked,
     WrongAttentionMask,
     WrongMaskedLabels,
     WrongSegmentIds,
@@ -50,7 +53,7 @@ from harness.watch.facts.labels_given import Labelled
 from harness.watch.facts.next_tokens import TokenLoss, TokensTaught
 from harness.watch.facts.texts import TextsEncoded, WordsEncoded
 from harness.watch.facts.tokens import Calls, Segments, TokensGiven
-from tests.checks.judging import Case
+from tests.checks.judging import Case, values
 
 IDS = torch.tensor([[2, 5, 3, 6, 3, 0, 0, 0], [2, 7, 3, 8, 9, 9, 9, 3]])
 """Two pairs: 2 begins a row, 3 separates and ends, 0 is the padding."""
@@ -147,6 +150,24 @@ SHIFTED = torch.arange(120.0).reshape(40, 3)
 STANDARDISED = (SHIFTED - SHIFTED.mean(0)) / SHIFTED.std(0)
 
 CASES = [
+    Case(ChoicesApart, values(groups=20, within=0.6, between=0.2), HELD),
+    Case(ChoicesApart, values(groups=15, within=0.2, between=0.2), NOTHING_TO_JUDGE),
+    Case(ChoicesApart, values(groups=20, within=0.21, between=0.2), "have 21% of their tokens in common"),
+    Case(SameTokensMasked, values(again=20, alike=19), HELD),
+    Case(SameTokensMasked, values(again=15, alike=15), NOTHING_TO_JUDGE),
+    Case(SameTokensMasked, values(again=20, alike=20), "each of the 20 texts that came again had the same masks"),
+    Case(WrongDecoderStart, values(rows=64, begun=64, twice=0, first=1, written_on=0), HELD),
+    Case(WrongDecoderStart, values(rows=64, begun=0, twice=0, first=2, written_on=0), HELD),
+    Case(WrongDecoderStart, values(rows=15, begun=0, twice=0, first=4, written_on=0), NOTHING_TO_JUDGE),
+    Case(
+        WrongDecoderStart, values(rows=64, begun=0, twice=0, first=4, written_on=0), "none of 64 rows begins with the"
+    ),
+    Case(WrongDecoderStart, values(rows=64, begun=64, twice=64, first=1, written_on=8), "all 64 rows begin with two"),
+    Case(
+        WrongDecoderStart,
+        values(rows=64, begun=64, twice=64, first=1, written_on=7),
+        NothingToJudge("all texts begin with two start tokens, and none was written from a single one"),
+    ),
     Case(WrongAttentionMask, given(Model(decoder_start_token_id=0), STARTED, attention_mask=SHOWN), HELD),
     Case(WrongAttentionMask, given(Model(), STARTED, attention_mask=SHOWN), "not 0 for 2 padding tokens"),
     Case(WrongAttentionMask, given(attention_mask=MASK), HELD),

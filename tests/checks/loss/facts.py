@@ -9,6 +9,7 @@ from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.loss.candidates import RightAmongWrong
 from harness.watch.checks.loss.forwards import DifferentiatedAgain, OfEarlierForward
 from harness.watch.checks.loss.given import HalfPrecision, NotRawLogits
+from harness.watch.checks.loss.noised import TargetIsNoised
 from harness.watch.checks.loss.observations.candidates import CandidatesScored
 from harness.watch.checks.loss.observations.class_weights import Weighted
 from harness.watch.checks.loss.observations.loss_terms import TermAdded, TermReaches
@@ -63,7 +64,7 @@ from harness.watch.facts.loss_inputs import (
     TargetsIgnored,
 )
 from harness.watch.facts.losses import LossDifferentiated
-from tests.checks.judging import Case
+from tests.checks.judging import Case, values
 
 LINEAR = torch.nn.Linear(2, 3)
 ROWS_OF_PLACES = LINEAR(torch.zeros(2, 4, 2))
@@ -118,6 +119,10 @@ PLACES_FIRST = LINEAR(torch.zeros(4, 2, 2)).reshape(-1, 3)
 """Logits of (8, 3), of four places of two rows."""
 
 CASES = [
+    Case(TargetIsNoised, values(again=20, noised=19), HELD),
+    Case(TargetIsNoised, values(again=15, noised=15), NOTHING_TO_JUDGE),
+    Case(TargetIsNoised, values(again=0, noised=0, others=True), HELD),
+    Case(TargetIsNoised, values(again=20, noised=20), "for each of 20 rows with other noise in each epoch"),
     Case(RightAmongWrong, CandidatesScored(rows=64, twice=32, batches=4), NOTHING_TO_JUDGE),
     Case(RightAmongWrong, CandidatesScored(rows=80, twice=9, batches=5), HELD),
     Case(RightAmongWrong, CandidatesScored(rows=80, twice=10, batches=5), "in 10 of 80 rows another candidate"),

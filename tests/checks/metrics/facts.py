@@ -11,6 +11,7 @@ from harness.watch.checks.metrics.by_hand import (
     RankedByClasses,
     ThresholdOfProbabilities,
 )
+from harness.watch.checks.metrics.generated import GeneratedTooShort
 from harness.watch.checks.metrics.library import (
     MicroF1IsAccuracy,
     Misaligned,
@@ -28,10 +29,11 @@ from harness.watch.checks.metrics.observations.batch_means import BatchMeans
 from harness.watch.checks.metrics.observations.metric_calls import Computed, OtherRowsScored
 from harness.watch.checks.metrics.observations.numbers_of_ranks import NumberOfRanks
 from harness.watch.checks.metrics.reported import MeanOfBatches, OfOtherRows, OtherThanNamed
+from harness.watch.checks.metrics.thresholds import ThresholdFromScoredRows
 from harness.watch.events import Forward, Pass, Scored
 from harness.watch.facts.formula import formula
 from harness.watch.facts.reported_numbers import NumberReported
-from tests.checks.judging import Case
+from tests.checks.judging import Case, values
 
 PASS = Pass(None, 1, None, None)  # type: ignore[arg-type]
 LOGITS = torch.tensor([[4.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 6.0]])
@@ -74,6 +76,14 @@ def reported(**told: Any) -> NumberReported:
 
 
 CASES = [
+    Case(GeneratedTooShort, values(rows=16, cut=7, limit=20, longest=40), HELD),
+    Case(GeneratedTooShort, values(rows=15, cut=15, limit=20, longest=40), NOTHING_TO_JUDGE),
+    Case(GeneratedTooShort, values(rows=16, cut=8, limit=20, longest=40), "8 of 16 texts are cut off at 20 tokens"),
+    Case(ThresholdFromScoredRows, values(tried=10, chosen=False), HELD),
+    Case(ThresholdFromScoredRows, values(tried=9, chosen=True), NOTHING_TO_JUDGE),
+    Case(
+        ThresholdFromScoredRows, values(tried=10, chosen=True), "10 thresholds were tried on the labels of these rows"
+    ),
     Case(OfOtherRows, reported(), NOTHING_TO_JUDGE),
     Case(OfOtherRows, reported(formula=SHARE), HELD),
     Case(OfOtherRows, reported(formula=formula("training-loss", over="batch")), NOTHING_TO_JUDGE),

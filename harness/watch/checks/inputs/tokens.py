@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from harness.watch.bounded import FirstByKey
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.checks.inputs.observations.padding import LeftPadded
-from harness.watch.events import IGNORED, positional
+from harness.watch.events import IGNORED, End, Forward, positional
 from harness.watch.facts.labels_given import predicts_in_place
 from harness.watch.facts.tokens import Segments, TokensGiven, trailing
 
@@ -24,6 +25,17 @@ DECODERS = ("Causal", "LMHead", "Decoder")
 MOST_MASKED = 0.3
 """Largest share of masked tokens in a masked language model; where more are, diffusion over tokens may be meant, which
 says all of them. By reasoning: BERT masks 0.15."""
+
+MIN_HIDDEN = 0.5
+"""Smallest share of the labelled tokens that are the mask token. By reasoning: BERT masks 0.8 of them, and where labels
+are classes of tokens, or the next tokens, none is."""
+
+MIN_MASKED_AGAIN = 16
+"""Texts that must have come again. By reasoning: one mask of a text of ten tokens is in the same place by chance in one
+of ten."""
+
+MOST_TEXTS = 1024
+"""Texts whose first masks are remembered, of which enough come again in a shortened epoch."""
 
 
 class WrongAttentionMask(Check):
@@ -123,6 +135,83 @@ class WrongMaskedLabels(Check):
         else:
             return HELD
         return Found(expected="the original token as the label of each mask, and -100 elsewhere", observed=observed)
+
+
+class SameTokensMasked(Check):
+    """A masked language model sees each text with the same masks in every epoch.
+
+    ## Why is this a bug?
+    The masks are drawn once, when the dataset is made, instead of each time a batch is. Every epoch then asks for the
+    same few words of each text: the model learns them by heart, and never has to predict the others.
+
+    ## What to do
+    Mask in the collator: give the DataLoader or Trainer `DataCollatorForLanguageModeling(tokenizer)` and rows without
+    masks.
+
+    ## When it is right
+    Ignore this warning if one mask for each text is meant, as in the first BERT, whose rows were masked ten times
+    beforehand. A text that has other masks in another epoch, and an evaluation, are not reported.
+
+    ## References
+    - https://arxiv.org/abs/1907.11692 (section 4.1: static and dynamic masking)
+    """
+
+    severity = "warning"
+    new_since = "0.4.0"
+    needs = "masked texts that are trained on again"
+    in_windows = "none"
+
+    def begin(self) -> None:
+        self._places = FirstByKey[int, int](MOST_TEXTS)
+        """By a text, the places of its first masks."""
+        self._again, self._alike = set[int](), set[int]()
+        self._where: str | None = None
+
+    def on_tokens_given(self, fact: TokensGiven) -> None:
+        ids, labels, mask = fact.ids, fact.forward.tensors.get("labels"), fact.mask
+        if labels is None or labels.shape != ids.shape or labels.is_floating_point() or not _is_trained(fact.forward):
+            return
+        counted = labels != IGNORED
+        hidden = ids[counted]
+        if not hidden.numel():
+            return
+        if mask is None:  # of a tokenizer that nobody knows
+            mask = int(hidden.mode().values)
+        if int((hidden == mask).sum()) < MIN_HIDDEN * hidden.numel() or bool((ids[~counted] == mask).any()):
+            return
+        self._where = self._where or fact.where
+        shown = fact.forward.tensors.get("attention_mask")
+        shown = torch.ones_like(ids) if shown is None or shown.shape != ids.shape else shown
+        rows = zip(*(each.tolist() for each in (torch.where(counted, labels, ids), counted, shown)), strict=True)
+        for row, places, real in rows:
+            text = hash(tuple(token for token, is_real in zip(row, real, strict=True) if is_real))
+            masked = hash(tuple(place for place, is_real in zip(places, real, strict=True) if is_real))
+            if any(places) and self._places.takes(text):
+                if text in self._places:
+                    self._again.add(text)
+                    if self._places[text] == masked:
+                        self._alike.add(text)
+                self._places.setdefault(text, masked)
+
+    def on_end(self, event: End) -> None:
+        if self._where is not None:
+            self.says(self.judge(len(self._again), len(self._alike)), self._where)
+
+    @staticmethod
+    def judge(again: int, alike: int) -> Verdict:
+        """Texts that came again, and those of them that had the same masks again."""
+        if again < MIN_MASKED_AGAIN:
+            return NOTHING_TO_JUDGE
+        if alike < again:
+            return HELD
+        return Found(
+            expected="other masks each time a text is trained on",
+            observed=f"each of the {again} texts that came again had the same masks again",
+        )
+
+
+def _is_trained(forward: Forward) -> bool:
+    return any(each.requires_grad for each in forward.outputs)
 
 
 class WrongSegmentIds(Check):

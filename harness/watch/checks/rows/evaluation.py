@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import sqrt
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -27,6 +28,10 @@ CHANCE = 0.02
 
 MIN_RATIO_TO_NATURAL_REPEATS = 5
 """How many times as large as the share of repeated rows within the training set the share of common rows must be."""
+
+MIN_DEVIATIONS = 3
+"""How many standard deviations there must be more common rows than in a set that was drawn like the training set, in
+which a row has a like among the training rows twice as often as one of these repeats an earlier one. By reasoning."""
 
 ENOUGH_ROWS = 4
 """Smallest number of rows that are compared."""
@@ -271,9 +276,12 @@ def _common(mine: Iterable[int | bytes], trained: Iterable[Counter[int] | Counte
     """How many rows are among those of a training set, where that is no chance; 0 where it may be."""
     mine = list(mine)
     for theirs in trained:
-        natural = 1 - len(theirs) / max(1, theirs.total())
+        repeats, total = theirs.total() - len(theirs), max(1, theirs.total())
+        natural = repeats / total
         common = sum(row in theirs for row in mine)
-        if common >= max(2, CHANCE * len(mine)) and common / len(mine) > MIN_RATIO_TO_NATURAL_REPEATS * natural:
+        by_chance = 2 * (repeats + 1) / total * len(mine)  # the next repeat may be about to come
+        is_many = common >= max(2, CHANCE * len(mine), by_chance + MIN_DEVIATIONS * sqrt(by_chance))
+        if is_many and common / len(mine) > MIN_RATIO_TO_NATURAL_REPEATS * natural:
             return common
     return 0
 

@@ -8,7 +8,7 @@ from weakref import WeakSet
 import torch
 from torch import nn
 
-from harness.watch.events import IGNORED, BackwardBegins, Fact, Forward, LossCall, positional
+from harness.watch.events import IGNORED, Backward, BackwardBegins, Fact, Forward, LossCall, positional
 from harness.watch.facts.labels_given import generates, has_decoder
 from harness.watch.facts.next_tokens import NextTokens, TokenLoss
 from harness.watch.facts.tokens import Tokens, trailing
@@ -53,19 +53,44 @@ class PaddingInLosses(Recogniser):
     def begin(self) -> None:
         self._next_tokens = self.fact(NextTokens)
         self._tokens = self.fact(Tokens)
+        self._in_loss: list[tuple[torch.Tensor, torch.Tensor, str | None]] = []
+        """(rows, tokens): places whose logits have a gradient, and those that are padding; where it was called."""
 
     def on_backward_begins(self, event: BackwardBegins) -> None:
         if not event.at.sampled:
             return
+        self._in_loss.clear()
+        known = set[int]()
         for taught in self._next_tokens.taught:
             padding = _padding(taught) if taught.ahead and taught.time else None
             if padding is not None:
+                known.add(taught.forward.number)
                 self._look_at(taught.is_target & padding, taught.counted, taught.call, taught.where)
         for forward in event.forwards:
             labels = forward.tensors.get("labels")
             calls = [call for call in event.losses if call.function == "cross_entropy" and _same(call, labels)]
             if labels is not None and len(calls) == 1:
                 self._look_at(*self._labelled(forward, labels, calls[0]), calls[0], calls[0].where)
+            elif labels is None and forward.number not in known:
+                self._wait_for_gradient(forward)
+
+    def on_backward(self, event: Backward) -> None:
+        for in_loss, padded, where in self._in_loss:
+            self._look_at(padded, in_loss, None, where)
+        self._in_loss.clear()
+
+    def _wait_for_gradient(self, forward: Forward) -> None:
+        """Of a loss that nobody knows, what has a part in it is what has a gradient."""
+        logits, padding = forward.logits, _hidden(forward)
+        if padding is None or logits is None or not logits.requires_grad or logits.is_leaf:
+            return
+        where = forward.where  # a hook that held the forward would keep the graph for good
+
+        def look(gradient: torch.Tensor) -> None:
+            in_loss = (gradient.detach() != 0).any(-1)
+            self._in_loss.append((in_loss, in_loss & padding, where))
+
+        logits.register_hook(self.monitor.guarded(self, look))  # type: ignore[no-untyped-call]
 
     def _labelled(self, forward: Forward, labels: torch.Tensor, call: LossCall) -> tuple[torch.Tensor, torch.Tensor]:
         """Which labels are padding's and count, and which count."""
@@ -85,6 +110,20 @@ class PaddingInLosses(Recogniser):
             return
         several = padded & (padded.sum(1, keepdim=True) >= MIN_IN_ROW)
         self.tell(PaddingCounted(padding=int(several.sum()), counted=int(counted.sum()), where=where))
+
+
+def _hidden(forward: Forward) -> torch.Tensor | None:
+    """(rows, tokens): the padding that the attention mask of a model's only text hides, but for what the last token
+    before it says; None where it hides nothing, or anything else."""
+    mask, ids, logits = forward.tensors.get("attention_mask"), forward.tensors.get("input_ids"), forward.logits
+    if mask is None or ids is None or logits is None or mask.dim() != 2 or has_decoder(forward.model):
+        return None
+    if logits.dim() != 3 or not logits.shape[:2] == mask.shape == ids.shape:
+        return None
+    hidden = mask == 0
+    if len(torch.unique(ids[hidden])) != 1:
+        return None
+    return hidden & torch.cat((hidden[:, 1:], hidden[:, -1:]), 1)
 
 
 def _padding(taught: TokenLoss) -> torch.Tensor | None:
