@@ -43,7 +43,17 @@ class Shortening:
             return False
         if not seen.trains or given >= self.at_most:
             return True
+        if self._has_rest(seen):
+            return False
         return seen.updates >= (self.updates if first else 1) and seen.pending <= 1
+
+    def _has_rest(self, seen: Pass) -> bool:
+        """Whether the first pass has micro-batches at its end that fill no window: what becomes of them shows only in a
+        whole pass, and in the first update of the next."""
+        if seen.number > 1 or seen.planned is None or seen.planned > self.at_most or not seen.updates:
+            return False
+        window = (seen.batches - seen.pending) / seen.updates
+        return window > 1 and seen.planned % window != 0
 
     def can_skip_to_the_last(self, seen: Pass) -> bool:
         """Whether the last batch is given too: there is one to be told, and it leaves no window unfilled."""

@@ -23,6 +23,7 @@ from harness.watch.checks.inputs.next_token import (
     LabelsShiftedTwice,
     NextTokenVisible,
 )
+from harness.watch.checks.inputs.numbering import NumberedApart
 from harness.watch.checks.inputs.observations.classes import (
     ClassesDifferentiated,
     LabelsOverTraining,
@@ -150,6 +151,9 @@ SHIFTED = torch.arange(120.0).reshape(40, 3)
 STANDARDISED = (SHIFTED - SHIFTED.mean(0)) / SHIFTED.std(0)
 
 CASES = [
+    Case(NumberedApart, values(name="ids", shared=4, moved=0), HELD),
+    Case(NumberedApart, values(name="ids", shared=4, moved=1), NOTHING_TO_JUDGE),
+    Case(NumberedApart, values(name="ids", shared=4, moved=2, example="'a' is 0 and 1"), "'a' is 0 and 1"),
     Case(ChoicesApart, values(groups=20, within=0.6, between=0.2), HELD),
     Case(ChoicesApart, values(groups=15, within=0.2, between=0.2), NOTHING_TO_JUDGE),
     Case(ChoicesApart, values(groups=20, within=0.21, between=0.2), "have 21% of their tokens in common"),

@@ -7,6 +7,7 @@ import torch
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE
 from harness.watch.checks.loss.candidates import RightAmongWrong
+from harness.watch.checks.loss.ends import TargetPastTheEnd
 from harness.watch.checks.loss.forwards import DifferentiatedAgain, OfEarlierForward
 from harness.watch.checks.loss.given import HalfPrecision, NotRawLogits
 from harness.watch.checks.loss.noised import TargetIsNoised
@@ -119,6 +120,9 @@ PLACES_FIRST = LINEAR(torch.zeros(4, 2, 2)).reshape(-1, 3)
 """Logits of (8, 3), of four places of two rows."""
 
 CASES = [
+    Case(TargetPastTheEnd, values(ended=20, past=17), HELD),
+    Case(TargetPastTheEnd, values(ended=7, past=7), NOTHING_TO_JUDGE),
+    Case(TargetPastTheEnd, values(ended=20, past=18), "the targets of 18 of 20 such transitions include"),
     Case(TargetIsNoised, values(again=20, noised=19), HELD),
     Case(TargetIsNoised, values(again=15, noised=15), NOTHING_TO_JUDGE),
     Case(TargetIsNoised, values(again=0, noised=0, others=True), HELD),

@@ -26,6 +26,7 @@ from harness.watch.checks.rows.order import DrawnAlike, RandomStateSetBack, Same
 from harness.watch.checks.rows.shuffled_apart import ShuffledApart
 from harness.watch.checks.rows.slices import TailNeverSeen, TestRowsInLoss
 from harness.watch.checks.rows.states import StateOfOtherRows
+from harness.watch.checks.rows.target_alone import TargetChangesAlone
 from harness.watch.checks.rows.windows import WindowsOverlap
 from harness.watch.events import Pass, Position
 from harness.watch.facts.carried_states import ShuffledRowsGiven
@@ -87,6 +88,9 @@ NOT_ALL = "more rows were trained on, or evaluated, than are remembered"
 MEANT = "8 of 8 evaluated rows were trained on, which may be meant"
 
 CASES = [
+    Case(TargetChangesAlone, values(again=20, changed=4), HELD),
+    Case(TargetChangesAlone, values(again=15, changed=15), NOTHING_TO_JUDGE),
+    Case(TargetChangesAlone, values(again=20, changed=5), "5 of 20 rows that came again with the same input"),
     Case(WindowsOverlap, values(rows=50, overlapping=24, length=12), HELD),
     Case(WindowsOverlap, values(rows=50, overlapping=45, length=12), "45 of the 50 windows of 12 steps"),
     Case(EpochCutShort, training(), HELD),

@@ -11,6 +11,14 @@ from harness.watch.checks.model.observations.replays import (
     Replayed,
 )
 
+MASK = "Pad on the right for models with absolute positions, and use the attention mask wherever tokens are combined."
+
+PACK = (
+    "Pack the rows, so that the model does not read their padding: "
+    "pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)."
+)
+"""What to do where a recurrent model reads the padding."""
+
 
 class DocumentsSeeEachOther(Check):
     """Packed documents see each other: the logits of one depend on the document before it in the row.
@@ -113,20 +121,22 @@ class OutputDependsOnBatch(Check):
 
 
 class OutputDependsOnPadding(Check):
-    """A row's logits depend on how far it is padded, though the attention mask hides the padding.
+    """A row's logits depend on how far it is padded.
 
     ## Why is this a bug?
     The longest row that happens to be in the batch decides how much padding a row gets. A mean over all tokens, or the
-    last token's state, then depends on that other row.
+    last token's state, then depends on that other row. So does the last state of an LSTM that reads the padding.
 
     ## What to do
     Use the attention mask wherever tokens are combined: attention, means, sums, maxima.
 
     To pool by the last token, take the last one that the mask keeps. Pad on the right for models with absolute
-    positions.
+    positions. Pack the rows of a recurrent model: `pack_padded_sequence(embedded, lengths, enforce_sorted=False)`.
 
     ## When it is right
-    Models that get no mask, or that get position ids, are not tested, and differences due to rounding are not reported.
+    Models that get position ids are not tested, nor those that get no mask, unless they are recurrent, the
+    `padding_idx` of their embeddings says what padding is, and their batches have several widths: that is a warning.
+    Differences due to rounding are not reported.
 
     ## References
     - https://github.com/huggingface/transformers/issues/278
@@ -142,8 +152,8 @@ class OutputDependsOnPadding(Check):
                 expected="the same logits with and without padding",
                 observed=f"without its {replay.removed} padding token{'s' * (replay.removed != 1)}, a row's logits "
                 f"differ by {replay.bare:.2g}",
-                hint="Pad on the right for models with absolute positions, and use the attention mask wherever tokens "
-                "are combined.",
+                hint=PACK if replay.recurrent else MASK,
+                may_be_meant=replay.recurrent,
             )
         if replay.longer is not None:
             return Found(

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from harness.torch_objects import is_dense
 from harness.watch.checks.model.observations.row_dimension import RowDimension
 from harness.watch.events import BackwardBegins, End, Fact, Forward, positional
+from harness.watch.facts.tokens import trailing
 from harness.watch.facts.twins import Refused, Twin, detached, probing
 from harness.watch.recogniser import Recogniser
 from harness.watch.run.batches import tensors_in
@@ -84,6 +85,8 @@ class EvaluationReplay:
     """Tokens of padding that were left out for that."""
     longer: float | None = None
     """All rows with more padding."""
+    recurrent: bool = False
+    """Whether it is a recurrent model, which has no mask."""
 
 
 class Replayed(Fact):
@@ -112,6 +115,8 @@ class EvaluationReplays(Recogniser):
     def begin(self) -> None:
         self._rows = self.fact(RowDimension)
         self._tries: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+        self._widths: WeakKeyDictionary[nn.Module, set[int]] = WeakKeyDictionary()
+        """Tokens of a row, of recurrent models, as they were given them."""
         self._varies: _Varies | None = None
         """Until it is known whether the model is called for samples."""
 
@@ -119,6 +124,7 @@ class EvaluationReplays(Recogniser):
         if self._varies is not None:
             self._called_again(self._varies, event)
         model = event.model
+        widths = self._widths_of(event)
         tries = self._tries.get(model, 0)
         if tries >= TRIES or model.training or (tries and not self.monitor.is_sampled()):
             return
@@ -136,7 +142,7 @@ class EvaluationReplays(Recogniser):
         name = type(model).__name__
         with probing(self.monitor, f"whether {name} gives the same logits again"):
             try:
-                asked = _Asked(Twin(model), event, event.logits, rows)
+                asked = _Asked(Twin(model), event, event.logits, rows, several_widths=len(widths) > 1)
             except Refused:
                 self._tries[model] = TRIES
                 raise
@@ -151,6 +157,16 @@ class EvaluationReplays(Recogniser):
                 known = None if given is None else ref(given)
                 self._varies = _Varies(replay.again, event.where, self.monitor.number_of(model), known)
             self.tell(Replayed(replay=replay, compared=asked.compared, where=event.where))
+
+    def _widths_of(self, event: Forward) -> set[int]:
+        if event.model not in self._widths:
+            if event.model in self._tries or not any(isinstance(each, nn.RNNBase) for each in event.model.modules()):
+                return set()
+            self._widths[event.model] = set()
+        widths = self._widths[event.model]
+        if len(widths) < 2:
+            widths.update(value.shape[1] for name, value in event.tensors.items() if _are_ids(name, value))
+        return widths
 
     def _called_again(self, seen: _Varies, event: Forward) -> None:
         before = None if seen.given is None else seen.given()
@@ -237,9 +253,13 @@ class _Asked:
         found: the logits that the model gave, (rows, classes) or (rows, tokens, classes), or with the rows in another
             dimension.
         rows: how many rows it was given; None where that is not known.
+        several_widths: whether a recurrent model was given rows of several widths, so that others decide the padding.
     """
 
-    def __init__(self, twin: Twin, event: Forward, found: torch.Tensor, rows: int | None) -> None:
+    def __init__(
+        self, twin: Twin, event: Forward, found: torch.Tensor, rows: int | None, *, several_widths: bool = False
+    ) -> None:
+        self.several_widths = several_widths
         self.twin, self.model, self.found, self.rows = twin, twin.model, found, rows
         self._given = [event.args, event.kwargs]
         self.args, self.kwargs = detached(event.args), dict(detached(event.kwargs))
@@ -315,6 +335,8 @@ class _Asked:
             return EvaluationReplay()
         masks = [value for name, value in given.items() if "mask" in name and torch.is_tensor(value)]
         ids = next((value for name, value in given.items() if _are_ids(name, value)), None)
+        if not masks and ids is not None and self.several_widths and len(ids) == len(self.found):
+            return self._read_to_the_end(given, ids)
         if len(masks) != 1 or ids is None or masks[0].shape != ids.shape or "position_ids" in given:
             return EvaluationReplay()
         hidden = _hidden(ids, masks[0])
@@ -323,10 +345,19 @@ class _Asked:
         bare, removed = self._bare(given, ids, hidden)
         return EvaluationReplay(bare=bare, removed=removed, longer=self._longer(given, ids, masks[0], hidden))
 
+    def _read_to_the_end(self, given: Mapping[str, Any], ids: torch.Tensor) -> EvaluationReplay:
+        """A row without its padding, of a recurrent model whose embeddings say what that is."""
+        embeddings = [each for each in self.model.modules() if isinstance(each, nn.Embedding)]
+        padding = {each.padding_idx for each in embeddings}
+        if len(padding) != 1 or (pad := padding.pop()) is None:
+            return EvaluationReplay()
+        bare, removed = self._bare(given, ids, trailing(ids, pad))
+        return EvaluationReplay(bare=bare, removed=removed, recurrent=True)
+
     def _bare(self, given: Mapping[str, Any], ids: torch.Tensor, hidden: torch.Tensor) -> tuple[float | None, int]:
         """A row without its padding: how far apart it is, and how many tokens were left out."""
         row = next((row for row, padded in enumerate(hidden.any(1).tolist()) if padded), None)
-        if row is None or self.found.dim() != 2:
+        if row is None or self.found.dim() > 2:
             return None, 0
         kept, only = ~hidden[row], slice(row, row + 1)
         bare = {

@@ -1,0 +1,41 @@
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
+from torch.utils.data import DataLoader
+
+torch.manual_seed(0)
+texts = [torch.randint(1, 30, (int(length),)) for length in torch.randint(3, 12, (96,))]
+rows = [(text, int(text[0] > 15)) for text in texts]
+
+
+class Classifier(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(30, 8, padding_idx=0)
+        self.rnn = torch.nn.LSTM(8, 16, batch_first=True)
+        self.head = torch.nn.Linear(16, 2)
+
+    def forward(self, text, lengths):
+        packed = pack_padded_sequence(self.embedding(text), lengths, batch_first=True, enforce_sorted=False)
+        _, (hidden, _) = self.rnn(packed)
+        return self.head(hidden[-1])
+
+
+def collate(rows):
+    texts, labels = zip(*rows, strict=True)
+    return pad_sequence(texts, batch_first=True), torch.tensor([len(each) for each in texts]), torch.tensor(labels)
+
+
+model = Classifier()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+for text, lengths, labels in DataLoader(rows[:64], batch_size=8, shuffle=True, collate_fn=collate):
+    loss = torch.nn.functional.cross_entropy(model(text, lengths), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+model.eval()
+right = 0
+with torch.no_grad():
+    for text, lengths, labels in DataLoader(rows[64:], batch_size=8, collate_fn=collate):
+        right += (model(text, lengths).argmax(1) == labels).sum().item()
+print(right / 32)
