@@ -707,6 +707,17 @@ class ModelMade(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class ScalerFitted(Event):
+    """A scaler of scikit-learn was fitted. Both are copies: it may be fitted again, and the rows written."""
+
+    of_run = True
+    scaler: Any
+    rows: Any
+    """(rows, columns)."""
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class Generated(Event):
     """``generate()`` of a model of transformers has written texts. ``tokens``: (rows, tokens), with the start."""
 

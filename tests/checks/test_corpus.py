@@ -17,7 +17,12 @@ from tests.styles.test_styles import STYLES, cases_of
 
 CASES = all_cases()
 BY_EXAMPLES = {
-    *("inputs::numbered-apart", "loss::target-past-the-end", "rows::target-changes-alone"),
+    *(
+        "inputs::numbered-apart",
+        "inputs::scaled-with-evaluation-rows",
+        "loss::target-past-the-end",
+        "rows::target-changes-alone",
+    ),
     *("inputs::choices-apart", "inputs::same-tokens-masked", "inputs::wrong-decoder-start", "loss::target-is-noised"),
     *("metrics::generated-too-short", "metrics::threshold-from-scored-rows"),
     *("metrics::mean-of-batches", "metrics::of-other-rows", "metrics::other-than-named"),

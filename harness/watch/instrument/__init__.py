@@ -22,6 +22,7 @@ from harness.watch.instrument import (
     reports,
     schedulers,
     seeds,
+    sklearn,
     states,
     torch_modules,
     transformers,
@@ -51,6 +52,7 @@ INSTRUMENTS: tuple[Instrument, ...] = tuple(
         datasets,
         lightning,
         metrics,
+        sklearn,
         transformers,
     )
     for each in part.INSTRUMENTS

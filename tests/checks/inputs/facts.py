@@ -39,6 +39,7 @@ from harness.watch.checks.inputs.observations.sentences import Counts, PairsOver
 from harness.watch.checks.inputs.observations.taught_rows import EndOverTraining, PromptsTaught, RowsWithoutLabel
 from harness.watch.checks.inputs.observations.turns import StartsDoubled, StartsTaught, TurnsTaught
 from harness.watch.checks.inputs.observations.visible_tokens import TargetShown
+from harness.watch.checks.inputs.scalers import ScaledWithEvaluationRows
 from harness.watch.checks.inputs.taught import NothingTaught, PaddingInLoss, PlaceholderTaught, PromptTaught
 from harness.watch.checks.inputs.templates import GenerationPromptTaught, StartMissing, StartTwice, TemplateTwice
 from harness.watch.checks.inputs.texts import SentenceMissing, Truncated, UnknownWords
@@ -151,6 +152,9 @@ SHIFTED = torch.arange(120.0).reshape(40, 3)
 STANDARDISED = (SHIFTED - SHIFTED.mean(0)) / SHIFTED.std(0)
 
 CASES = [
+    Case(ScaledWithEvaluationRows, values(rows=120, needed=160, with_it=False), HELD),
+    Case(ScaledWithEvaluationRows, values(rows=120, needed=0, with_it=False), NOTHING_TO_JUDGE),
+    Case(ScaledWithEvaluationRows, values(rows=1600, needed=1600, with_it=True), "it was fitted on 1,600 rows"),
     Case(NumberedApart, values(name="ids", shared=4, moved=0), HELD),
     Case(NumberedApart, values(name="ids", shared=4, moved=1), NOTHING_TO_JUDGE),
     Case(NumberedApart, values(name="ids", shared=4, moved=2, example="'a' is 0 and 1"), "'a' is 0 and 1"),
