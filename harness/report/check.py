@@ -46,11 +46,15 @@ def outcome_lines(report: CheckReport, *, quiet: bool = False, verbose: bool = F
         yield "  worth a look (harness explain unusual):"
         yield from (f"    {each.section}: {each.text} {_at(each)}{each.mark}" for each in report.unusual)
     if verbose:
-        yield from (f"    passed: {check}" for check in report.held)
+        yield from (f"    passed: {check}{_what(report.looked_at.get(check))}" for check in report.held)
         yield from (f"    did not apply: {', '.join(each.checks)}: {each.why}" for each in report.did_not_apply)
     if report.isolation is not None:
         yield from report.isolation.lines()
     yield summary_line(report)
+
+
+def _what(looked_at: str | None) -> str:
+    return f": {looked_at}" if looked_at else ""
 
 
 def _at(mark: Unusual) -> str:

@@ -87,6 +87,8 @@ class OutcomeListener(Listener):
     id: ClassVar[str]
     looked = True
     """Whether there was something to look at."""
+    looked_at = ""
+    """What that was, where it is said."""
 
     def lacks(self) -> str:
         """Why there was nothing to look at."""

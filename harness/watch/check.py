@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -34,12 +33,15 @@ from harness.watch.monitor import Monitor
 from harness.watch.recogniser import Observer
 
 
-class Outcome(Enum):
-    HELD = "held"
+@dataclass(frozen=True)
+class Held:
+    """The fault would have been seen, and was not there."""
+
+    looked_at: str = field(default="", compare=False)
+    """What was looked at, as ``check -v`` shows it: "60 evaluated rows, none of them trained on"."""
 
 
-HELD = Outcome.HELD
-"""The fault would have been seen, and was not there."""
+HELD = Held()
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Found:
     """What a repair must know of it, by name; "case" where a check finds its fault in several."""
 
 
-Verdict = Outcome | NothingToJudge | Found
+Verdict = Held | NothingToJudge | Found
 
 SPANS = ("none", "first", "all")
 
@@ -97,6 +99,8 @@ class Check(Fault, OutcomeListener, Observer, package=CHECKS):
     itself."""
     looked = False
     """Whether it has judged something."""
+    looked_at = ""
+    """What that was, where the latest verdict that has held says so."""
     _why: str | None = None
     _told = False
     """Whether it was told of anything, be it of nothing that it could judge."""
@@ -136,7 +140,9 @@ class Check(Fault, OutcomeListener, Observer, package=CHECKS):
             self._why, self._told = verdict.why or self._why, True
             return
         self.looked = True
-        if isinstance(verdict, Found):
+        if isinstance(verdict, Held):
+            self.looked_at = verdict.looked_at or self.looked_at
+        else:
             where = verdict.where or where or self.monitor.locator.script_place
             update = update if verdict.update is None else verdict.update
             finding = self.finding(verdict.expected, verdict.observed, where, update, verdict.hint)

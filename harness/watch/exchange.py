@@ -33,7 +33,8 @@ class Outcomes:
     notes: list[str]
     crashed: dict[str, str]
     """Checks that could not look, and why."""
-    looked: set[str]
+    looked: dict[str, str]
+    """Checks that judged something, and what that was, where they say so."""
     lacking: dict[str, str]
     """Checks that had nothing to look at, and why."""
 
@@ -50,7 +51,7 @@ def of_all_ranks(session: Session) -> Outcomes:
     folder = exchange_folder()
     rank, summaries = launch.rank(), session.first.summaries()
     own = _of_this_rank(session)
-    left = asdict(own) | {"looked": sorted(own.looked), "summaries": summaries}
+    left = asdict(own) | {"summaries": summaries}
     write_atomically(folder / f"{rank}.json", json.dumps(left))
     if rank:
         return own
@@ -74,7 +75,7 @@ def of_all_ranks(session: Session) -> Outcomes:
                 whole.findings.append(replace(found, observed=f"{found.observed} (rank {other})"))
         whole.notes += [f"{note} (rank {other})" for note in answer["notes"] if note not in whole.notes]
         whole.crashed = {check: f"{how} (rank {other})" for check, how in answer["crashed"].items()} | whole.crashed
-        whole.looked |= set(answer["looked"])
+        whole.looked = answer["looked"] | whole.looked
     return whole
 
 

@@ -72,6 +72,8 @@ class CheckReport(Report):
     """Checks that found something and were not wanted."""
     held: list[str] = field(default_factory=list)
     """Checks that looked and found nothing."""
+    looked_at: dict[str, str] = field(default_factory=dict)
+    """What some of these looked at."""
     did_not_apply: list[NotThere] = field(default_factory=list)
     """Checks for which what they judge was not there, those of one reason together."""
     not_looked_at: list[NotLookedAt] = field(default_factory=list)
@@ -233,7 +235,7 @@ def _outcome(script: str, session: Session, crashed: str | None, ignored: Collec
     spoken = {finding.check for finding in findings}
     meant = {finding.check for finding in findings if not is_ignored_by_comment(finding)}
     ignored = {*ignored, *(spoken - meant)}
-    silent = [check for check in sorted(found.looked | set(found.lacking)) if check not in {*spoken, *found.crashed}]
+    silent = [check for check in sorted({*found.looked, *found.lacking}) if check not in {*spoken, *found.crashed}]
     lacking = {check: found.lacking[check] for check in silent if check not in found.looked}
     first = min((monitor.loaded for monitor in session.monitors if monitor.loaded), default=None)
     end = time.perf_counter()
@@ -243,6 +245,7 @@ def _outcome(script: str, session: Session, crashed: str | None, ignored: Collec
         findings=reported(findings, ignored),
         ignored=sorted(spoken & ignored),
         held=[check for check in silent if check in found.looked],
+        looked_at={check: what for check in silent if (what := found.looked.get(check))},
         did_not_apply=[NotThere(why, checks) for why, checks in together(lacking).items()],
         not_looked_at=[NotLookedAt(check, how) for check, how in found.crashed.items()],
         notes=found.notes,

@@ -196,9 +196,9 @@ class Session:
         return found
 
     @property
-    def looked(self) -> set[str]:
-        """Checks that judged something."""
-        return {check.id for monitor in self.monitors for check in monitor.checks if check.looked}
+    def looked(self) -> dict[str, str]:
+        """Checks that judged something, and what that was, where they say so."""
+        return {check.id: check.looked_at for monitor in self.monitors for check in monitor.checks if check.looked}
 
     @property
     def lacking(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from harness.watch.check import HELD, Check, Found, NothingToJudge, Outcome, Verdict
+from harness.watch.check import Check, Found, Held, NothingToJudge, Verdict
 from harness.watch.events import Event
 
 FOLDER = Path(__file__).parent
@@ -34,7 +34,7 @@ def values(judge: str = "judge", /, **by_name: Any) -> Values:
 class Case:
     check: type[Check]
     fact: Event | Values
-    verdict: Outcome | NothingToJudge | str
+    verdict: Held | NothingToJudge | str
     """HELD, NOTHING_TO_JUDGE, or words of what it observes where it finds the fault."""
 
     @property
@@ -46,7 +46,7 @@ class Case:
     def said(self) -> str:
         if isinstance(self.verdict, str):
             return self.verdict
-        return "held" if self.verdict is HELD else "nothing to judge"
+        return "held" if isinstance(self.verdict, Held) else "nothing to judge"
 
 
 @cache

@@ -54,7 +54,7 @@ SAYS = re.compile(
 
 COUNTS = re.compile(r"\d+ checks? passed; \d+ did not apply.*")
 
-LEFT_OUT = ("seconds", "script", "held", "did_not_apply")
+LEFT_OUT = ("seconds", "script", "held", "looked_at", "did_not_apply")
 """Keys of the report of ``harness check`` that are not kept."""
 
 ALL_CHECKS = "run-plain"

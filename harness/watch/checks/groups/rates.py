@@ -4,7 +4,7 @@ from weakref import WeakKeyDictionary
 
 from torch.optim import Optimizer
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.events import End, OptimizerMade, StepBegins
 
 MIN_STEPS = 5
@@ -62,7 +62,7 @@ class RatesMadeAlike(Check):
     def judge(made: list[float], first: float, steps: int, alike: int) -> Verdict:
         """The rates that the groups were made with, their ``first`` common one, and how many steps had a common one."""
         if alike < steps:
-            return HELD
+            return Held(f"rates that differ in {steps - alike} of {steps} steps")
         if steps < MIN_STEPS:
             return NOTHING_TO_JUDGE
         rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(made))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.events import End, Forward
 
 MIN_GROUPS = 16
@@ -65,7 +65,9 @@ class ChoicesApart(Check):
         if groups < MIN_GROUPS:
             return NOTHING_TO_JUDGE
         if within >= MIN_RATIO * between and within:
-            return HELD
+            return Held(
+                f"in {groups} groups, choices have {within:.0%} in common, and those of two groups {between:.0%}"
+            )
         return Found(
             expected="choices of one group that share their question or context",
             observed=f"in {groups} groups, the choices of a group have {within:.0%} of their tokens in common, and "

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, NothingToJudge, Verdict
 from harness.watch.events import End, Forward, InnerForward
 from harness.watch.facts.labels_given import has_decoder
 from harness.watch.host import on_host
@@ -98,7 +98,7 @@ class WrongDecoderStart(Check):
         elif not begun and first >= MIN_FIRST_TOKENS:
             observed = f"none of {rows} rows begins with the start token, so the first word is never taught"
         else:
-            return HELD
+            return Held(f"{begun} of {rows} rows begin with the start token, {twice} with two")
         return Found(expected="decoder inputs that begin with decoder_start_token_id, once", observed=observed)
 
 

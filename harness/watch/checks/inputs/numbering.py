@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.facts.datasets import length
 from harness.watch.run.passes import Alike, PassesOver
 
@@ -53,7 +53,7 @@ class NumberedApart(Check):
     def judge(name: str, shared: int, moved: int, example: str = "") -> Verdict:
         """Names that both have under an attribute, those of them with two numbers, and one of these."""
         if not moved:
-            return HELD
+            return Held(f"{shared} names of `{name}` have the same numbers in training and evaluation")
         if moved == 1:
             return NOTHING_TO_JUDGE
         return Found(

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from harness.watch.bounded import First, FirstByKey
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.events import Batch, End, Forward, ScalerFitted
 from harness.watch.facts.datasets import length
 from harness.watch.run.batches import tensors_in
@@ -121,7 +121,7 @@ class ScaledWithEvaluationRows(Check):
         if not needed:
             return NOTHING_TO_JUDGE
         if not with_it:
-            return HELD
+            return Held(f"a scaler was fitted on {rows:,} rows; training and evaluation have {needed:,}")
         return Found(
             expected="a scaler that is fitted on the training rows",
             observed=f"it was fitted on {rows:,} rows, among which are those that are evaluated",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from harness.watch.bounded import FirstByKey
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.checks.inputs.observations.padding import LeftPadded
 from harness.watch.events import IGNORED, End, Forward, positional
 from harness.watch.facts.labels_given import predicts_in_place
@@ -203,7 +203,7 @@ class SameTokensMasked(Check):
         if again < MIN_MASKED_AGAIN:
             return NOTHING_TO_JUDGE
         if alike < again:
-            return HELD
+            return Held(f"{again} texts came again, {alike} of them with the same masks")
         return Found(
             expected="other masks each time a text is trained on",
             observed=f"each of the {again} texts that came again had the same masks again",

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from harness.watch.bounded import Latest
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.events import End, Forward, LossCall
 from harness.watch.host import on_host
 
@@ -127,7 +127,7 @@ class TargetPastTheEnd(Check):
         if ended < MIN_ENDED:
             return NOTHING_TO_JUDGE
         if past < MIN_PAST * ended:
-            return HELD
+            return Held(f"{ended} transitions ended an episode, {past} of them with a target of more than the reward")
         return Found(
             expected="the reward alone as the target of a transition that ended its episode",
             observed=f"the targets of {past} of {ended} such transitions include the next state's value",

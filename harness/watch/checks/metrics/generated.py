@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.events import IGNORED, Batch, End, Generated
 from harness.watch.facts.labels_given import has_decoder
 
@@ -77,7 +77,7 @@ class GeneratedTooShort(Check):
         if rows < MIN_GENERATED:
             return NOTHING_TO_JUDGE
         if cut < MIN_CUT * rows:
-            return HELD
+            return Held(f"{rows} texts, {cut} of them cut off before their references end")
         return Found(
             expected=f"texts that may be as long as the references, of up to {longest} tokens",
             observed=f"{cut} of {rows} texts are cut off at {limit} tokens, before their references end",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Held, NothingToJudge, Verdict
 from harness.watch.checks.metrics.observations.numbers_of_ranks import NumberOfRanks
 from harness.watch.facts.reported_numbers import NumberReported
 
@@ -19,7 +19,9 @@ BATCHED = ("accuracy", "error rate", "precision", "recall", "f1", "rmse", "perpl
 
 def _unless(fact: NumberReported, seen: bool = True) -> Verdict:
     """The verdict on a number that no mistake of the kind gives; ``seen`` says whether one would have been seen."""
-    return HELD if fact.formula is not None and seen and not fact.of_training else NOTHING_TO_JUDGE
+    if fact.formula is None or not seen or fact.of_training:
+        return NOTHING_TO_JUDGE
+    return Held(f"{fact.name} {fact.number:g}, {fact.formula}")
 
 
 def _expected(fact: NumberReported) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.watch.bounded import LatestByKey
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.events import End, MetricCall
 
 MIN_TRIED = 10
@@ -76,7 +76,7 @@ class ThresholdFromScoredRows(Check):
         if tried < MIN_TRIED:
             return NOTHING_TO_JUDGE
         if not chosen:
-            return HELD
+            return Held(f"{tried} thresholds were tried on rows that are not those scored last with one of them")
         return Found(
             expected="a threshold that was chosen on other rows than those that are scored",
             observed=f"{tried} thresholds were tried on the labels of these rows, and the score is that of one of them",

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.checks.mode.observations.evaluations_by_hand import ON_PURPOSE, EvaluatedByHand
 from harness.watch.run.evaluations import Evaluation, FirstCall
 
@@ -33,15 +33,17 @@ class EvaluationInTrainMode(Check):
     def judge(self, evaluation: Evaluation) -> Verdict:
         meant = evaluation.repeated or evaluation.alike >= ON_PURPOSE or evaluation.renews
         verdict = self._judged_by_mode(evaluation.first)
-        right = verdict is HELD and _is_by_hand(evaluation)  # a wrong one is judged with what comes after it
+        right = isinstance(verdict, Held) and _is_by_hand(evaluation)  # a wrong one is judged with what comes after it
         return verdict if right or (_is_of_a_loader(evaluation) and not meant) else NOTHING_TO_JUDGE
 
     def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
         return self._judged_by_mode(fact.first)
 
     def _judged_by_mode(self, first: FirstCall) -> Verdict:
-        if not (first.training and first.active):
-            return HELD
+        if not first.training:
+            return Held("evaluated in eval mode")
+        if not first.active:
+            return Held("evaluated in train mode, without active dropout or normalisation")
         return Found(
             expected="model.eval() before the evaluation",
             observed=f"the model is in train mode, with {first.active} active dropout or normalisation "
@@ -75,7 +77,7 @@ class EvaluationWithGraph(Check):
 
     def judge(self, evaluation: Evaluation) -> Verdict:
         verdict = self._judged_by_graph(evaluation.first)
-        right = verdict is HELD and _is_by_hand(evaluation)
+        right = isinstance(verdict, Held) and _is_by_hand(evaluation)
         return verdict if right or _is_of_a_loader(evaluation) else NOTHING_TO_JUDGE
 
     def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
@@ -84,7 +86,7 @@ class EvaluationWithGraph(Check):
 
     def _judged_by_graph(self, first: FirstCall) -> Verdict:
         if not first.gradients:
-            return HELD
+            return Held("evaluated without gradients")
         return Found(
             expected="torch.no_grad() or torch.inference_mode() around the evaluation",
             observed="the model's outputs have a graph, which no backward pass uses",

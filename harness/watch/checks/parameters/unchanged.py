@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.findings import count
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.facts.tensor_updates import TensorsUpdated
 
 
@@ -27,7 +28,7 @@ class Unchanged(Check):
             return NOTHING_TO_JUDGE
         still = next((tensor for tensor in due if not tensor.changed), None)
         if still is None:
-            return HELD
+            return Held(f"{count(len(due), 'tensor')} changed in an update by {fact.optimizer}")
         return Found(
             expected=f"a changed parameter, because it has a gradient and a learning rate of {still.lr:.3g}",
             observed=f"{still.name} is the same after optimizer.step() as before",

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import Subset
 
 from harness.watch.bounded import First, FirstByKey
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, NothingToJudge, Verdict
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Held, NothingToJudge, Verdict
 from harness.watch.events import Batch, End, Pass
 from harness.watch.facts.datasets import base, length, plain, row_hashes
 from harness.watch.facts.samplers import chosen_rows, has_torchs_own_sampler
@@ -183,7 +183,9 @@ class EvaluatedOnTrainingRows(Check):
         alone, and not by a loader's dataset; or ``meant`` to be looked at. Of none, it has to be known that all others
         are remembered."""
         if not trained:
-            return HELD if all_known else NothingToJudge("more rows were trained on, or evaluated, than are remembered")
+            if all_known:
+                return Held(f"{rows:,} evaluated rows, none of them trained on")
+            return NothingToJudge("more rows were trained on, or evaluated, than are remembered")
         if meant:
             return NothingToJudge(f"{trained} of {rows} evaluated rows were trained on, which may be meant")
         what = "all" if trained == rows else str(trained)

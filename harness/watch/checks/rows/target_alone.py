@@ -7,7 +7,7 @@ import torch
 import xxhash
 
 from harness.watch.bounded import FirstByKey
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.events import Batch, End, Forward, LossCall
 from harness.watch.run.batches import tensors_in
 
@@ -97,7 +97,7 @@ class TargetChangesAlone(Check):
         if again < MIN_AGAIN:
             return NOTHING_TO_JUDGE
         if changed < MIN_CHANGED * again:
-            return HELD
+            return Held(f"{again} rows came again with the same input, {changed} of them with another target")
         return Found(
             expected="a target that changes only where its input does",
             observed=f"{changed} of {again} rows that came again with the same input had another target",
