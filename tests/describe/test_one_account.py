@@ -43,6 +43,9 @@ class Judged:
         return line.section == self.section and any(key == self.key and self.value(value) for key, value in keyed)
 
 
+NUMBERS = ("metrics::mean-of-batches", "metrics::of-other-rows", "metrics::other-than-named")
+"""Any of them: a number is judged by what its name says that it is."""
+
 KINDS = [
     Judged("data", "trained_on_too", ("rows::evaluated-on-training-rows",)),
     Judged("evaluation", "modes", ("mode::evaluation-in-train-mode",)),
@@ -52,6 +55,12 @@ KINDS = [
     Judged("optimizer", "in_none", ("optimizer::missing-parameters",)),
     Judged("update", "stale", ("gradients::not-cleared",)),
     Judged("schedule", "times", ("schedule::wrong-length", "schedule::never-stepped")),
+    Judged("schedule", "course", ("schedule::lr-zero",)),
+    Judged("metric", "by_bits", NUMBERS, lambda by: str(by).startswith(("share", "mean"))),
+    Judged("update", "without_gradient", ("gradients::cut-off",), bool),
+    Judged("update", "empty", ("gradients::lost",)),
+    Judged("loss", "not_finite", ("loss::not-finite",)),
+    Judged("loss", "share_of_the_mean", ("loss::constant",)),
 ]
 
 
@@ -183,28 +192,85 @@ def with_a_part_that_nothing_uses() -> None:
     fit(model)
 
 
+def with_a_loss_by_hand() -> None:
+    model = Network()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for epoch in range(3):
+        for rows in (torch.randperm(64)[at : at + 16] for at in range(0, 64, 16)):
+            chosen = model(ROWS[rows]).log_softmax(1).gather(1, LABELS[rows, None])
+            optimizer.zero_grad()
+            (-chosen.mean()).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            loss = -model(ROWS[HELD_OUT]).log_softmax(1).gather(1, LABELS[HELD_OUT, None]).mean()
+        model.train()
+        print(f"epoch {epoch} val loss {loss:.5f}")
+
+
+def with_rates_by_hand() -> None:
+    model = Network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for update in range(12):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1 * (1 - update / 12)
+        optimizer.zero_grad()
+        functional.cross_entropy(model(ROWS[:64]), LABELS[:64]).backward()
+        optimizer.step()
+
+
+def scored_by_numpy() -> None:
+    model = Network()
+    fit(model)
+    model.eval()
+    with torch.no_grad():
+        logits = model(ROWS[HELD_OUT]).numpy()
+    hits = logits.argmax(1) == LABELS[HELD_OUT].numpy()
+    print(f"accuracy {hits.mean():.4f}")
+
+
+def with_a_frozen_body() -> None:
+    model = Network()
+    model[0].requires_grad_(False)
+    fit(model)
+    model.eval()
+    with torch.no_grad():
+        print(f"test loss {functional.cross_entropy(model(ROWS[HELD_OUT]), LABELS[HELD_OUT]):.4f}")
+
+
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("scored_by_nobody", "mode::evaluation-in-train-mode"): "an answer that nothing scores is no evaluation",
     ("scored_by_nobody", "mode::evaluation-with-graph"): "an answer that nothing scores is no evaluation",
     ("with_a_graph", "mode::evaluation-with-graph"): "once, it costs hardly anything",
     ("forgets_both", "mode::evaluation-with-graph"): "once, it costs hardly anything",
+    ("with_a_part_that_nothing_uses", "gradients::cut-off"): "one tensor may be unused",
+    ("with_a_loss_by_hand", "mode::evaluation-in-train-mode"): "without a graph, a loss by hand is no loss yet",
+    ("with_a_loss_by_hand", "mode::evaluation-with-graph"): "without a graph, a loss by hand is no loss yet",
+    ("scored_by_numpy", "mode::evaluation-in-train-mode"): "what NumPy makes of it is not seen",
+    ("scored_by_numpy", "mode::evaluation-with-graph"): "what NumPy makes of it is not seen",
 }
 """Loop and check to the reason for which it does not look though the page has the line."""
 
 LOOPS = [
     over_a_loader, once_at_the_end, by_forward, with_a_graph, on_some_training_rows, scored_by_nobody,
     row_by_row, from_a_generator, forgets_both, in_a_method, with_a_part_that_nothing_uses,
+    with_a_loss_by_hand, with_rates_by_hand, scored_by_numpy, with_a_frozen_body,
 ]  # fmt: skip
 
 
-def not_looked_at(loop: Callable[[], None]) -> dict[str, str]:
-    """The checks that did not look, of those that judge lines of the page, each with its reason."""
+def account_of(loop: Callable[[], None]) -> tuple[Session, list[Line]]:
+    """What the checks came to, and the lines of the page."""
     torch.manual_seed(1)
     session = Session(Options(checks_of(catalogue.checks()), every=1, sections=SECTIONS), Locator())
     with instrumented(session):
         loop()
     session.ends()
-    lines = list(lines_of(session))
+    return session, list(lines_of(session))
+
+
+def not_looked_at(loop: Callable[[], None]) -> dict[str, str]:
+    """The checks that did not look, of those that judge lines of the page, each with its reason."""
+    session, lines = account_of(loop)
     wanted = [kind for kind in KINDS if any(map(kind.is_in, lines))]
     assert wanted, "the page has no line of these"
     return {
@@ -219,6 +285,17 @@ def not_looked_at(loop: Callable[[], None]) -> dict[str, str]:
 def test_what_the_page_shows_is_judged(loop: Callable[[], None]) -> None:
     meant = {check for name, check in EXCEPTIONS if name == loop.__name__}
     assert {check: why for check, why in not_looked_at(loop).items() if check not in meant} == {}
+
+
+@pytest.mark.parametrize("loop", [over_a_loader, once_at_the_end, by_forward, from_a_generator])
+def test_what_has_held_has_the_count_and_the_formula_of_the_page(loop: Callable[[], None]) -> None:
+    session, lines = account_of(loop)
+    rows = next(line.facts[key] for line in lines for key in line.facts if key.endswith("asked.different"))
+    assert session.looked["rows::evaluated-on-training-rows"] == f"{rows} evaluated rows, none of them trained on"
+    reported = [line.text.partition("; it is ")[2] for line in lines if line.text.startswith("reported: ")]
+    judged = {said.partition(", ")[2] for check in NUMBERS if (said := session.looked.get(check))}
+    assert judged <= {*reported}
+    assert len(judged) == 1
 
 
 def test_a_line_that_no_check_judges_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
