@@ -177,7 +177,8 @@ class SameTokensMasked(Check):
             return
         if mask is None:  # of a tokenizer that nobody knows
             mask = int(hidden.mode().values)
-        if int((hidden == mask).sum()) < MIN_HIDDEN * hidden.numel() or bool((ids[~counted] == mask).any()):
+        is_masked = (hidden == mask) & (labels[counted] != mask)
+        if int(is_masked.sum()) < MIN_HIDDEN * hidden.numel() or bool((ids[~counted] == mask).any()):
             return
         self._where = self._where or fact.where
         shown = fact.forward.tensors.get("attention_mask")

@@ -113,14 +113,26 @@ class PaddingInLosses(Recogniser):
 
 
 def _hidden(forward: Forward) -> torch.Tensor | None:
-    """(rows, tokens): the padding that the attention mask of a model's only text hides, but for what the last token
-    before it says; None where it hides nothing, or anything else."""
-    mask, ids, logits = forward.tensors.get("attention_mask"), forward.tensors.get("input_ids"), forward.logits
-    if mask is None or ids is None or logits is None or mask.dim() != 2 or has_decoder(forward.model):
+    """(rows, tokens): the padding of a model's only text, but for what the last token before it says; None where there
+    is none, or nobody says what padding is. A mask says it, or the model's embeddings."""
+    given, logits = forward.tensors, forward.logits
+    texts = [each for each in given.values() if each.dim() == 2 and not each.is_floating_point()]
+    ids, mask = given.get("input_ids", texts[0] if texts else None), given.get("attention_mask")
+    if (
+        ids is None
+        or logits is None
+        or logits.dim() != 3
+        or logits.shape[:2] != ids.shape
+        or has_decoder(forward.model)
+    ):
         return None
-    if logits.dim() != 3 or not logits.shape[:2] == mask.shape == ids.shape:
-        return None
-    hidden = mask == 0
+    if mask is not None:
+        hidden = mask == 0 if mask.shape == ids.shape else torch.zeros_like(ids, dtype=torch.bool)
+    else:
+        embeddings = [each for each in forward.model.modules() if isinstance(each, nn.Embedding)]
+        padding = {each.padding_idx for each in embeddings}
+        pad = padding.pop() if len(padding) == 1 else None
+        hidden = torch.zeros_like(ids, dtype=torch.bool) if pad is None else trailing(ids, pad)
     if len(torch.unique(ids[hidden])) != 1:
         return None
     return hidden & torch.cat((hidden[:, 1:], hidden[:, -1:]), 1)
