@@ -50,7 +50,7 @@ class Shortening:
     def _has_rest(self, seen: Pass) -> bool:
         """Whether the first pass has micro-batches at its end that fill no window: what becomes of them shows only in a
         whole pass, and in the first update of the next."""
-        if seen.number > 1 or seen.planned is None or seen.planned > self.at_most or not seen.updates:
+        if seen.number > 1 or not seen.planned or seen.planned > 2 * self.unshortened_up_to or not seen.updates:
             return False
         window = (seen.batches - seen.pending) / seen.updates
         return window > 1 and seen.planned % window != 0

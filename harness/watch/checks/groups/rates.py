@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
+import torch
 from torch.optim import Optimizer
 
 from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
@@ -80,4 +81,7 @@ class _Seen:
 
 
 def _rates(optimizer: Optimizer) -> list[float]:
-    return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
+    rates = [group["lr"] for group in optimizer.param_groups if "lr" in group]
+    if any(torch.is_tensor(rate) and rate.device.type != "cpu" for rate in rates):
+        return []  # a step must not wait for them
+    return [float(rate) for rate in rates]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
@@ -9,6 +9,9 @@ from harness.watch.run.passes import Alike, PassesOver
 
 MOST_NAMES = 200_000
 """Names of a numbering that is read: more than a vocabulary has."""
+
+MOST_WRAPPED = 4
+"""Datasets within one another that are gone through."""
 
 MIN_SHARED = 0.5
 """Smallest share of the names of the smaller numbering that both must have. By reasoning: lists of files or texts have
@@ -65,20 +68,23 @@ class NumberedApart(Check):
 def _numberings(kind: Alike) -> Iterator[tuple[str, dict[str, int]]]:
     """The numberings of names that a loader's dataset keeps, by the attribute."""
     dataset: Any = kind.first.dataset
-    while (inner := getattr(dataset, "dataset", None)) is not None and length(inner):
+    for _ in range(MOST_WRAPPED):
+        inner = getattr(dataset, "dataset", None)
+        if inner is None or not length(inner):
+            break
         dataset = inner
     kept = sorted(getattr(dataset, "__dict__", {}).items())
-    dicts = [(name, _numbers(value)) for name, value in kept if isinstance(value, Mapping)]
+    dicts = [(name, _numbers(value)) for name, value in kept if isinstance(value, dict)]
     yield from dicts
     for name, value in kept:  # a list that is not what a dict beside it says is no numbering
-        numbers = {} if isinstance(value, Mapping) else _numbers(value)
+        numbers = {} if isinstance(value, dict) else _numbers(value)
         if numbers and not any(numbers.keys() <= each.keys() for _, each in dicts):
             yield name, numbers
 
 
 def _numbers(value: Any) -> dict[str, int]:
     """The numbers of names, by a dict that has consecutive ones, or by a list in which each name is once."""
-    if isinstance(value, Mapping) and 1 < len(value) <= MOST_NAMES:
+    if isinstance(value, dict) and 1 < len(value) <= MOST_NAMES:
         names = list(value.items())
         if all(isinstance(name, str) and type(number) is int for name, number in names):
             numbers = sorted(number for _, number in names)

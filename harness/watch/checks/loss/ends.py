@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -111,9 +111,7 @@ class TargetPastTheEnd(Check):
         """Variables near the loss that have a number for each row."""
         for variables in self.monitor.locator.variables(FRAMES):
             for name, value in variables.items():
-                fields = vars(value) if hasattr(value, "__dict__") and not torch.is_tensor(value) else {}
-                inner = value if isinstance(value, Mapping) else getattr(value, "_asdict", dict)() or fields
-                for key, each in ((name, value), *inner.items()):
+                for key, each in ((name, value), *_fields(value)):
                     if _is_column(each, rows):
                         yield str(key), on_host(torch.as_tensor(each)).detach().reshape(-1).double()
 
@@ -132,6 +130,15 @@ class TargetPastTheEnd(Check):
             expected="the reward alone as the target of a transition that ended its episode",
             observed=f"the targets of {past} of {ended} such transitions include the next state's value",
         )
+
+
+def _fields(value: Any) -> Iterable[tuple[Any, Any]]:
+    """What a dict, a named tuple or an object holds by name; nothing of it is computed."""
+    if isinstance(value, dict):
+        return list(value.items())
+    if isinstance(value, tuple):
+        return zip(getattr(type(value), "_fields", ()), value, strict=False)
+    return () if torch.is_tensor(value) else list(getattr(value, "__dict__", {}).items())
 
 
 def _is_column(value: Any, rows: int) -> bool:
