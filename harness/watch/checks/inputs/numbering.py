@@ -10,9 +10,6 @@ from harness.watch.run.passes import Alike, PassesOver
 MOST_NAMES = 200_000
 """Names of a numbering that is read: more than a vocabulary has."""
 
-MOST_WRAPPED = 4
-"""Datasets within one another that are gone through."""
-
 MIN_SHARED = 0.5
 """Smallest share of the names of the smaller numbering that both must have. By reasoning: lists of files or texts have
 none in common, and classes or words of two splits most."""
@@ -68,7 +65,7 @@ class NumberedApart(Check):
 def _numberings(kind: Alike) -> Iterator[tuple[str, dict[str, int]]]:
     """The numberings of names that a loader's dataset keeps, by the attribute."""
     dataset: Any = kind.first.dataset
-    for _ in range(MOST_WRAPPED):
+    for _ in range(4):  # a part of a part of it; one may give itself
         inner = getattr(dataset, "dataset", None)
         if inner is None or not length(inner):
             break
