@@ -26,7 +26,8 @@ def install_scalers(session: Session, patches: Patches, module: ModuleType) -> N
             scaler = original(*args, **kwargs)
         rows = [*args[1:2], kwargs.get("X")][0]
         shape: Any = getattr(rows, "shape", ())
-        if len(shape) == 2 and shape[0] * shape[1] <= MOST_NUMBERS:
+        dense = type(rows).__module__.partition(".")[0] in ("numpy", "pandas")  # and not sparse
+        if dense and len(shape) == 2 and shape[0] * shape[1] <= MOST_NUMBERS:
             monitor.emit(ScalerFitted(copy.deepcopy(scaler), copy.deepcopy(rows), monitor.locator.where()))
         return scaler
 

@@ -164,16 +164,27 @@ CASES = [
     Case(SameTokensMasked, values(again=20, alike=19), HELD),
     Case(SameTokensMasked, values(again=15, alike=15), NOTHING_TO_JUDGE),
     Case(SameTokensMasked, values(again=20, alike=20), "each of the 20 texts that came again had the same masks"),
-    Case(WrongDecoderStart, values(rows=64, begun=64, twice=0, first=1, written_on=0), HELD),
-    Case(WrongDecoderStart, values(rows=64, begun=0, twice=0, first=2, written_on=0), HELD),
-    Case(WrongDecoderStart, values(rows=15, begun=0, twice=0, first=4, written_on=0), NOTHING_TO_JUDGE),
-    Case(
-        WrongDecoderStart, values(rows=64, begun=0, twice=0, first=4, written_on=0), "none of 64 rows begins with the"
-    ),
-    Case(WrongDecoderStart, values(rows=64, begun=64, twice=64, first=1, written_on=8), "all 64 rows begin with two"),
+    Case(WrongDecoderStart, values(rows=64, begun=64, twice=0, first=1, written=9, written_on=0), HELD),
+    Case(WrongDecoderStart, values(rows=64, begun=0, twice=0, first=2, written=9, written_on=0), HELD),
+    Case(WrongDecoderStart, values(rows=15, begun=0, twice=0, first=4, written=9, written_on=0), NOTHING_TO_JUDGE),
     Case(
         WrongDecoderStart,
-        values(rows=64, begun=64, twice=64, first=1, written_on=7),
+        values(rows=64, begun=0, twice=0, first=4, written=9, written_on=0),
+        "none of 64 rows begins",
+    ),
+    Case(
+        WrongDecoderStart,
+        values(rows=64, begun=0, twice=0, first=4, written=7, written_on=0),
+        NothingToJudge("no text begins with the start token, and none was written from it"),
+    ),
+    Case(
+        WrongDecoderStart,
+        values(rows=64, begun=64, twice=64, first=1, written=9, written_on=8),
+        "all 64 rows begin",
+    ),
+    Case(
+        WrongDecoderStart,
+        values(rows=64, begun=64, twice=64, first=1, written=9, written_on=7),
         NothingToJudge("all texts begin with two start tokens, and none was written from a single one"),
     ),
     Case(WrongAttentionMask, given(Model(decoder_start_token_id=0), STARTED, attention_mask=SHOWN), HELD),

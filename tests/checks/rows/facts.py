@@ -90,6 +90,7 @@ MEANT = "8 of 8 evaluated rows were trained on, which may be meant"
 CASES = [
     Case(TargetChangesAlone, values(again=20, changed=4), HELD),
     Case(TargetChangesAlone, values(again=15, changed=15), NOTHING_TO_JUDGE),
+    Case(TargetChangesAlone, values(again=20, changed=19), NothingToJudge("the targets are drawn anew each time")),
     Case(TargetChangesAlone, values(again=20, changed=5), "5 of 20 rows that came again with the same input"),
     Case(WindowsOverlap, values(rows=50, overlapping=24, length=12), HELD),
     Case(WindowsOverlap, values(rows=50, overlapping=45, length=12), "45 of the 50 windows of 12 steps"),

@@ -5,6 +5,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.optim import Optimizer
 
+from harness.watch.bounded import First
 from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.events import End, OptimizerMade, StepBegins
 
@@ -41,6 +42,8 @@ class RatesMadeAlike(Check):
     def begin(self) -> None:
         self._made: WeakKeyDictionary[Optimizer, list[float]] = WeakKeyDictionary()
         self._seen: WeakKeyDictionary[Optimizer, _Seen] = WeakKeyDictionary()
+        self._all = First[_Seen]()
+        """The same: an optimizer of a function is gone when the run ends."""
 
     def on_optimizer_made(self, event: OptimizerMade) -> None:
         self._made[event.optimizer] = _rates(event.optimizer)
@@ -50,14 +53,19 @@ class RatesMadeAlike(Check):
         rates = _rates(event.optimizer)
         if len(set(made)) < 2 or len(rates) != len(made) or not any(rates):
             return
-        seen = self._seen.setdefault(event.optimizer, _Seen(event.made))
+        if event.optimizer not in self._seen:
+            self._seen[event.optimizer] = _Seen(event.made, made)
+            self._all.append(self._seen[event.optimizer])
+        seen = self._seen[event.optimizer]
         seen.steps += 1
         seen.alike += len(set(rates)) == 1
         seen.first = seen.first or rates[0]
 
     def on_end(self, event: End) -> None:
-        for optimizer, seen in self._seen.items():
-            self.says(self.judge(self._made[optimizer], seen.first, seen.steps, seen.alike), seen.where)
+        kept = [seen.ratios for seen in self._all if seen.alike < seen.steps]
+        for seen in self._all:
+            if seen.alike < seen.steps or seen.ratios not in kept:  # else one rate for all is tried on a copy
+                self.says(self.judge(seen.made, seen.first, seen.steps, seen.alike), seen.where)
 
     @staticmethod
     def judge(made: list[float], first: float, steps: int, alike: int) -> Verdict:
@@ -76,12 +84,13 @@ class RatesMadeAlike(Check):
 class _Seen:
     """The steps of an optimizer whose rates were not 0."""
 
-    def __init__(self, where: str | None) -> None:
-        self.where, self.steps, self.alike, self.first = where, 0, 0, 0.0
+    def __init__(self, where: str | None, made: list[float]) -> None:
+        self.where, self.made, self.steps, self.alike, self.first = where, made, 0, 0, 0.0
+        self.ratios = [round(rate / max(made), 6) for rate in made]
 
 
 def _rates(optimizer: Optimizer) -> list[float]:
     rates = [group["lr"] for group in optimizer.param_groups if "lr" in group]
     if any(torch.is_tensor(rate) and rate.device.type != "cpu" for rate in rates):
         return []  # a step must not wait for them
-    return [float(rate) for rate in rates]
+    return [float(rate) for rate in rates if rate is not None]  # Adafactor has rates of its own

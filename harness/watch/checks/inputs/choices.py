@@ -25,7 +25,8 @@ class ChoicesApart(Check):
     Shuffle, split and batch whole groups, and flatten them in the collator.
 
     ## When it is right
-    Ignore this warning if your choices share no question, context or word, and stand alone.
+    Ignore this warning if your choices share no question, context or word, and stand alone. Only models for multiple
+    choice of transformers are looked at.
 
     ## References
     - https://huggingface.co/docs/transformers/tasks/multiple_choice
@@ -44,6 +45,8 @@ class ChoicesApart(Check):
         ids = event.tensors.get("input_ids") if event.gradients and event.at.sampled else None
         if ids is None or ids.dim() != 3 or ids.is_floating_point() or ids.shape[0] < 2 or ids.shape[1] < 2:
             return
+        if not any("MultipleChoice" in type(module).__name__ for module in event.model.modules()):
+            return  # characters of words, or codes of sounds
         groups = [[set(choice) for choice in group] for group in ids.tolist()]
         everywhere = set.intersection(*(choice for group in groups for choice in group))  # separators and padding
         groups = [[choice - everywhere for choice in group] for group in groups]

@@ -37,8 +37,9 @@ class WrongDecoderStart(Check):
 
     ## When it is right
     Labels that begin with the start token are reported only if the model is then asked to go on from a single one, as
-    Whisper is; a model that writes the second one itself, as one of two BERTs, has learned to. Rows that begin with one
-    of a few tokens, such as those of languages, are not reported.
+    Whisper is; a model that writes the second one itself, as one of two BERTs, has learned to. Rows without it are
+    reported only if the model then writes from it. Rows that begin with one of a few tokens, such as those of
+    languages, are not.
 
     ## References
     - https://huggingface.co/docs/transformers/model_doc/t5#training
@@ -50,7 +51,7 @@ class WrongDecoderStart(Check):
     needs = "encoder-decoder model that is trained on texts"
 
     def begin(self) -> None:
-        self._rows = self._begun = self._twice = self._written_on = 0
+        self._rows = self._begun = self._twice = self._written = self._written_on = 0
         self._first = set[int]()
         self._where: str | None = None
 
@@ -59,11 +60,14 @@ class WrongDecoderStart(Check):
         if start is None:
             return
         given, labels = event.tensors.get("decoder_input_ids"), event.tensors.get("labels")
+        if event.logits is None or event.logits.dim() != 3:
+            return  # it says no text
         if any(each.requires_grad for each in event.outputs):
             self._add_trained(event, start, given, labels)
-        elif given is not None and given.dim() == 2 and given.shape[1] > 1:
+        elif given is not None and given.dim() == 2:
             begins = on_host(given[:, :2])
-            self._written_on += int(((begins[:, 0] == start) & (begins[:, 1] != start)).sum())
+            self._written += int((begins[:, 0] == start).sum())
+            self._written_on += int(((begins[:, 0] == start) & (begins[:, -1] != start)).sum())
 
     def _add_trained(self, event: Forward, start: int, given: torch.Tensor | None, labels: torch.Tensor | None) -> None:
         if given is not None and given.dim() == 2 and given.shape[1] > 1:
@@ -82,19 +86,22 @@ class WrongDecoderStart(Check):
 
     def on_end(self, event: End) -> None:
         if self._rows:
-            verdict = self.judge(self._rows, self._begun, self._twice, len(self._first), self._written_on)
-            self.says(verdict, self._where)
+            counts = {"written": self._written, "written_on": self._written_on}
+            self.says(self.judge(self._rows, self._begun, self._twice, len(self._first), **counts), self._where)
 
     @staticmethod
-    def judge(rows: int, begun: int, twice: int, first: int, written_on: int) -> Verdict:
+    def judge(rows: int, begun: int, twice: int, first: int, written: int, written_on: int) -> Verdict:
         """Rows that were trained on, those that begin with the start token, those that do with two of it, the different
-        tokens that they begin with, and rows that the model was asked to go on with behind a single one."""
+        tokens that they begin with; rows that the model was asked to begin with the start token, and to go on with
+        behind a single one."""
         if rows < MIN_BEGUN:
             return NOTHING_TO_JUDGE
         if twice == rows and written_on < MIN_WRITTEN:
             return NothingToJudge("all texts begin with two start tokens, and none was written from a single one")
         if twice == rows:
             observed = f"all {rows} rows begin with two start tokens; it then writes from a single one"
+        elif not begun and first >= MIN_FIRST_TOKENS and written < MIN_WRITTEN:
+            return NothingToJudge("no text begins with the start token, and none was written from it")
         elif not begun and first >= MIN_FIRST_TOKENS:
             observed = f"none of {rows} rows begins with the start token, so the first word is never taught"
         else:

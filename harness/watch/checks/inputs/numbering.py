@@ -28,7 +28,7 @@ class NumberedApart(Check):
 
     ## When it is right
     Numberings that agree in all names that both have are not reported. Only what a dataset keeps as an attribute is
-    seen: a dict of names and consecutive numbers, or a list of different names.
+    seen: a dict of names and consecutive numbers, or an array of names beside one of the rows' numbers.
 
     ## References
     - https://pandas.pydata.org/docs/reference/api/pandas.factorize.html
@@ -73,10 +73,19 @@ def _numberings(kind: Alike) -> Iterator[tuple[str, dict[str, int]]]:
     kept = sorted(getattr(dataset, "__dict__", {}).items())
     dicts = [(name, _numbers(value)) for name, value in kept if isinstance(value, dict)]
     yield from dicts
-    for name, value in kept:  # a list that is not what a dict beside it says is no numbering
+    for name, value in kept:  # a list that is not what a dict beside it says, or that no row counts by, is no numbering
         numbers = {} if isinstance(value, dict) else _numbers(value)
+        if not any(_are_codes(each, length(dataset), len(numbers)) for _, each in kept):
+            continue
         if numbers and not any(numbers.keys() <= each.keys() for _, each in dicts):
             yield name, numbers
+
+
+def _are_codes(value: Any, rows: int | None, names: int) -> bool:
+    """Whether it is an array of the numbers of each row's name, as `pandas.factorize` gives it."""
+    if type(value).__module__ != "numpy" or getattr(value, "ndim", 0) != 1 or value.dtype.kind not in "iu":
+        return False
+    return len(value) == rows and 0 < names < len(value) and value.min() >= 0 and value.max() < names
 
 
 def _numbers(value: Any) -> dict[str, int]:

@@ -13,7 +13,7 @@ from harness.watch.host import on_host
 OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 """Losses of values and their targets."""
 
-ENDS = ("done", "term", "finish", "final", "end", "over", "dead", "mask", "continu")
+ENDS = ("done", "terminal", "terminated", "finished", "game_over", "dead")
 """Parts of the names that scripts give to what says whether an episode went on; ``d`` alone is one, too."""
 
 FRAMES = 2
@@ -50,7 +50,7 @@ class TargetPastTheEnd(Check):
 
     ## When it is right
     Ignore this warning if your episodes end only at a time limit, behind which the environment would go on. What ends
-    is read from variables near the loss whose name says so (done, terminated, mask, and so on) and that are 0 or 1.
+    is read from variables near the loss whose name says so (done, terminated, and so on) and that are 0 or 1.
 
     ## References
     - https://arxiv.org/abs/1312.5602 (algorithm 1: the target of a terminal state)
@@ -69,8 +69,8 @@ class TargetPastTheEnd(Check):
 
     def on_forward(self, event: Forward) -> None:
         logits = event.logits
-        if not event.gradients and logits is not None and logits.dim() <= 2 and logits.numel() <= MOST_VALUES:
-            self._values.append(logits.detach())
+        if not event.gradients and logits is not None and 1 <= logits.dim() <= 2 and logits.numel() <= MOST_VALUES:
+            self._values.append(logits.detach())  # (rows,) or (rows, actions)
 
     def on_loss_call(self, event: LossCall) -> None:
         values, target = [*self._values], event.target
@@ -91,9 +91,11 @@ class TargetPastTheEnd(Check):
         """The rows that ended an episode, and those of them whose target has more than the reward."""
         columns = dict(self._columns(len(target)))
         found = None
-        for name, ends in columns.items():
-            named = name == "d" or any(part in name.lower() for part in ENDS)
-            if not named or set(ends.tolist()) != {0.0, 1.0}:
+        named = [each for name, each in columns.items() if name == "d" or any(part in name.lower() for part in ENDS)]
+        if any(len(set(each.tolist())) == 1 for each in named):
+            return None  # nothing ends here for good, whatever another variable says
+        for ends in named:
+            if set(ends.tolist()) != {0.0, 1.0}:
                 continue
             for goes_on in (ends == 0, ends == 1):
                 for reward in columns.values():

@@ -30,7 +30,7 @@ class ThresholdFromScoredRows(Check):
     Choose the threshold on the validation rows, and score the test rows once, with that threshold.
 
     ## When it is right
-    Nothing is reported if other rows are scored after that, or if the scores of all thresholds are what you report.
+    Nothing is reported if other rows are scored after that, or if it is not the best threshold that is scored last.
     Ignore this warning if you say that the threshold is the best one for these rows. Only metrics of scikit-learn and
     Evaluate are seen.
 
@@ -58,16 +58,26 @@ class ThresholdFromScoredRows(Check):
         self._calls += 1
         labels, predictions = hash(tuple(event.references)), hash(tuple(event.predictions))
         tried = self._tried.setdefault((event.where, labels), _Tried(event.where))
+        if tried.updates != event.at.updates_made:  # another model
+            tried.seen.clear()
+            tried.updates, tried.before, tried.elsewhere = event.at.updates_made, (), False
         if tried.is_another(event.predictions, predictions):
             tried.latest = self._calls
+            tried.elsewhere = False
+            if isinstance(event.value, (int, float)):
+                tried.seen[predictions] = float(event.value)
         else:
+            for other, each in self._tried.items():
+                each.elsewhere = each.elsewhere or other[1] != labels
             self._latest = _Scored(self._calls, labels, predictions, event.where)
 
     def on_end(self, event: End) -> None:
         several = [(labels, each) for (_, labels), each in self._tried.items() if len(each.seen) >= MIN_TRIED]
         for labels, tried in several:
             latest = self._latest
-            chosen = latest.call > tried.latest and latest.labels == labels and latest.predictions in tried.seen
+            best = max(tried.seen.values())
+            chosen = latest.call > tried.latest and latest.labels == labels and not tried.elsewhere
+            chosen = chosen and tried.seen.get(latest.predictions) == best
             self.says(self.judge(len(tried.seen), chosen), latest.where if chosen else tried.where)
 
     @staticmethod
@@ -101,8 +111,13 @@ class _Tried:
     where: str | None
     latest: int = 0
     """The call that tried one last."""
-    seen: set[int] = field(default_factory=set)
+    seen: dict[int, float] = field(default_factory=dict)
+    """By their predictions, the score."""
     before: Sequence[Any] = ()
+    updates: int = -1
+    """Made before."""
+    elsewhere: bool = False
+    """Whether other rows were scored since."""
 
     def is_another(self, predictions: Sequence[Any], key: int) -> bool:
         """Whether they are those of another threshold than before, or of the same one again, in a row."""
@@ -113,6 +128,6 @@ class _Tried:
         nested = all(one <= two for one, two in pairs) or all(one >= two for one, two in pairs)
         if not nested:
             self.seen.clear()
-        self.seen.add(key)
+        self.seen.setdefault(key, 0.0)
         self.before = predictions
         return alike or len(self.seen) > 1

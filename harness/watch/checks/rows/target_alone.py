@@ -7,7 +7,7 @@ import torch
 import xxhash
 
 from harness.watch.bounded import FirstByKey
-from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, NothingToJudge, Verdict
 from harness.watch.events import Batch, End, Forward, LossCall
 from harness.watch.run.batches import tensors_in
 
@@ -34,7 +34,8 @@ class TargetChangesAlone(Check):
     Assign what the function returns: `image = np.fliplr(image)`. Draw once, and change input and target by that draw.
 
     ## When it is right
-    Ignore this warning if targets are drawn at random on purpose, such as labels with noise. Only batches are looked at
+    Targets that are drawn anew each time, such as noise, are not reported. Ignore this warning if some of them are
+    changed at random on purpose. Only batches are looked at
     whose indices are known, and whose tensors a model and a loss are given as they come.
 
     ## References
@@ -50,8 +51,8 @@ class TargetChangesAlone(Check):
         """Names of what a model is given of a batch, and of what a loss is."""
         self._first = FirstByKey[int, tuple[int, int]](MOST_ROWS)
         """By index, its first input and target."""
-        self._again, self._changed = set[int](), set[int]()
-        """Rows that came again with the same input, and those of them with another target."""
+        self._again = self._changed = 0
+        """How often a row came again with the same input, and how often with another target."""
         self._waiting: Batch | None = None
         self._where: str | None = None
 
@@ -72,9 +73,10 @@ class TargetChangesAlone(Check):
         targets = self._targets - self._inputs
         if not self._inputs <= named.keys() or not targets <= named.keys() or not self._inputs or not targets:
             return
-        columns = [[named[name] for name in sorted(names)] for names in (self._inputs, targets)]
-        if any(len(each) != len(batch.indices) for tensors in columns for each in tensors):
+        if any(each.dim() == 0 or len(each) != len(batch.indices) for each in named.values()):
             return
+        # What a model is given otherwise than it comes, such as scaled or joined with other numbers, is its input, too.
+        columns = [[named[name] for name in sorted(names)] for names in (named.keys() - targets, targets)]
         self._where = self._where or batch.of.where
         inputs, truths = (list(zip(*map(_rows, tensors), strict=True)) for tensors in columns)
         seen = set(self._first)
@@ -83,19 +85,20 @@ class TargetChangesAlone(Check):
                 return
             given, target = self._first.setdefault(index, (now[0], now[1]))
             if index in seen and given == now[0]:
-                self._again.add(index)
-                if target != now[1]:
-                    self._changed.add(index)
+                self._again += 1
+                self._changed += target != now[1]
 
     def on_end(self, event: End) -> None:
         if self._where is not None:
-            self.says(self.judge(len(self._again), len(self._changed)), self._where)
+            self.says(self.judge(self._again, self._changed), self._where)
 
     @staticmethod
     def judge(again: int, changed: int) -> Verdict:
         """Rows that came again with the same input, and those of them with another target."""
         if again < MIN_AGAIN:
             return NOTHING_TO_JUDGE
+        if changed > 0.9 * again:  # what is mirrored or turned is sometimes as it was
+            return NothingToJudge("the targets are drawn anew each time")
         if changed < MIN_CHANGED * again:
             return Held(f"{again} rows came again with the same input, {changed} of them with another target")
         return Found(
@@ -113,7 +116,13 @@ def _names(batch: Batch, tensors: Any) -> Iterator[str]:
 
 
 def _is_same(part: torch.Tensor, given: torch.Tensor) -> bool:
-    if part.numel() != given.numel() or not part.numel() or len(part) != len(given):
+    if (
+        not part.dim()
+        or not given.dim()
+        or not part.numel()
+        or part.numel() != given.numel()
+        or len(part) != len(given)
+    ):
         return False
     return part.data_ptr() == given.data_ptr() or (
         part.device == given.device and torch.equal(part.reshape(-1).to(given.dtype), given.detach().reshape(-1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from weakref import WeakSet
 
 import torch
@@ -72,18 +72,22 @@ class PaddingInLosses(Recogniser):
             if labels is not None and len(calls) == 1:
                 self._look_at(*self._labelled(forward, labels, calls[0]), calls[0], calls[0].where)
             elif labels is None and forward.number not in known:
-                self._wait_for_gradient(forward)
+                self._wait_for_gradient(forward, event.losses)
 
     def on_backward(self, event: Backward) -> None:
         for in_loss, padded, where in self._in_loss:
             self._look_at(padded, in_loss, None, where)
         self._in_loss.clear()
 
-    def _wait_for_gradient(self, forward: Forward) -> None:
+    def _wait_for_gradient(self, forward: Forward, losses: Sequence[LossCall]) -> None:
         """Of a loss that nobody knows, what has a part in it is what has a gradient."""
-        logits, padding = forward.logits, _hidden(forward)
+        logits, padding = forward.logits, self._hidden(forward)
         if padding is None or logits is None or not logits.requires_grad or logits.is_leaf:
             return
+        embeddings = [each for each in forward.model.modules() if isinstance(each, nn.Embedding)]
+        of_words = logits.shape[-1] in {each.num_embeddings for each in embeddings}
+        if not of_words and not any(call.of_classes and call.target.numel() == padding.numel() for call in losses):
+            return  # the classes may be the places, as where an answer begins
         where = forward.where  # a hook that held the forward would keep the graph for good
 
         def look(gradient: torch.Tensor) -> None:
@@ -91,6 +95,32 @@ class PaddingInLosses(Recogniser):
             self._in_loss.append((in_loss, in_loss & padding, where))
 
         logits.register_hook(self.monitor.guarded(self, look))  # type: ignore[no-untyped-call]
+
+    def _hidden(self, forward: Forward) -> torch.Tensor | None:
+        """(rows, tokens): the padding of a model's only text, but for what the last token before it says; None where
+        there is none, or nobody says what padding is. A mask says it, or the model's embeddings."""
+        given, logits = forward.tensors, forward.logits
+        texts = [each for each in given.values() if each.dim() == 2 and not each.is_floating_point()]
+        ids, mask = given.get("input_ids", texts[0] if texts else None), given.get("attention_mask")
+        if ids is None or logits is None or logits.dim() != 3 or logits.shape[:2] != ids.shape:
+            return None
+        if has_decoder(forward.model) or (mask is not None and mask.shape != ids.shape):
+            return None
+        modules = list(forward.model.modules())
+        pads = {each.padding_idx for each in modules if isinstance(each, nn.Embedding) and each.padding_idx is not None}
+        if mask is not None:
+            hidden = mask == 0
+            known = (*map(_padding_of, modules), self._tokens.special("pad_token_id"))
+            pads |= {each for each in known if each is not None}
+        elif len(pads) == 1:
+            hidden = trailing(ids, next(iter(pads)))
+        else:
+            return None
+        tokens = torch.unique(ids[hidden])
+        at_the_end = not bool((hidden.int().diff(dim=1) < 0).any())
+        if len(tokens) != 1 or (int(tokens) not in pads and not at_the_end):
+            return None  # hidden places in the middle of a text may be what is to be predicted
+        return hidden & torch.cat((hidden[:, 1:], hidden[:, -1:]), 1)
 
     def _labelled(self, forward: Forward, labels: torch.Tensor, call: LossCall) -> tuple[torch.Tensor, torch.Tensor]:
         """Which labels are padding's and count, and which count."""
@@ -110,32 +140,6 @@ class PaddingInLosses(Recogniser):
             return
         several = padded & (padded.sum(1, keepdim=True) >= MIN_IN_ROW)
         self.tell(PaddingCounted(padding=int(several.sum()), counted=int(counted.sum()), where=where))
-
-
-def _hidden(forward: Forward) -> torch.Tensor | None:
-    """(rows, tokens): the padding of a model's only text, but for what the last token before it says; None where there
-    is none, or nobody says what padding is. A mask says it, or the model's embeddings."""
-    given, logits = forward.tensors, forward.logits
-    texts = [each for each in given.values() if each.dim() == 2 and not each.is_floating_point()]
-    ids, mask = given.get("input_ids", texts[0] if texts else None), given.get("attention_mask")
-    if (
-        ids is None
-        or logits is None
-        or logits.dim() != 3
-        or logits.shape[:2] != ids.shape
-        or has_decoder(forward.model)
-    ):
-        return None
-    if mask is not None:
-        hidden = mask == 0 if mask.shape == ids.shape else torch.zeros_like(ids, dtype=torch.bool)
-    else:
-        embeddings = [each for each in forward.model.modules() if isinstance(each, nn.Embedding)]
-        padding = {each.padding_idx for each in embeddings}
-        pad = padding.pop() if len(padding) == 1 else None
-        hidden = torch.zeros_like(ids, dtype=torch.bool) if pad is None else trailing(ids, pad)
-    if len(torch.unique(ids[hidden])) != 1:
-        return None
-    return hidden & torch.cat((hidden[:, 1:], hidden[:, -1:]), 1)
 
 
 def _padding(taught: TokenLoss) -> torch.Tensor | None:

@@ -351,7 +351,9 @@ class _Asked:
         padding = {each.padding_idx for each in embeddings}
         if len(padding) != 1 or (pad := padding.pop()) is None:
             return EvaluationReplay()
-        bare, removed = self._bare(given, ids, trailing(ids, pad))
+        hidden = trailing(ids, pad)
+        hidden = hidden & torch.cat((torch.zeros_like(hidden[:, :1]), hidden[:, :-1]), 1)  # the first may end the text
+        bare, removed = self._bare(given, ids, hidden)
         return EvaluationReplay(bare=bare, removed=removed, recurrent=True)
 
     def _bare(self, given: Mapping[str, Any], ids: torch.Tensor, hidden: torch.Tensor) -> tuple[float | None, int]:
