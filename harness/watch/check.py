@@ -142,7 +142,7 @@ class Check(Fault, OutcomeListener, Observer, package=CHECKS):
         self.looked = True
         if isinstance(verdict, Held):
             self.looked_at = verdict.looked_at or self.looked_at
-        else:
+        elif isinstance(verdict, Found):
             where = verdict.where or where or self.monitor.locator.script_place
             update = update if verdict.update is None else verdict.update
             finding = self.finding(verdict.expected, verdict.observed, where, update, verdict.hint)

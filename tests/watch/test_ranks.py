@@ -442,7 +442,7 @@ def test_lightnings_log_of_one_rank(tmp_path: Path, synced: bool) -> None:
 def test_what_one_rank_left_alone_is_compared_with_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared_ranks: list[Any] = []
     first = SimpleNamespace(summaries=dict, compare_ranks=compared_ranks.append)
-    session: Any = SimpleNamespace(first=first, all_findings=[], notes=[], crashed={}, looked=set(), lacking={})
+    session: Any = SimpleNamespace(first=first, all_findings=[], notes=[], crashed={}, looked={}, lacking={})
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setattr(exchange, "exchange_folder", lambda: tmp_path)
@@ -457,7 +457,7 @@ def of_two_machines(rank: int, monkeypatch: pytest.MonkeyPatch) -> Any:
     for name, value in values.items():
         monkeypatch.setenv(name, str(value))
     first = SimpleNamespace(summaries=dict, compare_ranks=lambda summaries: pytest.fail("some are not here"))
-    session: Any = SimpleNamespace(first=first, all_findings=[], notes=[], crashed={}, looked=set(), lacking={})
+    session: Any = SimpleNamespace(first=first, all_findings=[], notes=[], crashed={}, looked={}, lacking={})
     return exchange.of_all_ranks(session)
 
 

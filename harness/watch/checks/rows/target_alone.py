@@ -9,6 +9,7 @@ import xxhash
 from harness.watch.bounded import FirstByKey
 from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, NothingToJudge, Verdict
 from harness.watch.events import Batch, End, Forward, LossCall
+from harness.watch.host import on_host
 from harness.watch.run.batches import tensors_in
 
 MIN_AGAIN = 16
@@ -124,9 +125,12 @@ def _is_same(part: torch.Tensor, given: torch.Tensor) -> bool:
         or len(part) != len(given)
     ):
         return False
-    return part.data_ptr() == given.data_ptr() or (
-        part.device == given.device and torch.equal(part.reshape(-1).to(given.dtype), given.detach().reshape(-1))
-    )
+    if part.data_ptr() == given.data_ptr():
+        return True
+    given = (
+        on_host(given) if part.device.type == "cpu" else given.detach()
+    )  # where the script has brought it to a device
+    return part.device == given.device and torch.equal(part.reshape(-1).to(given.dtype), given.reshape(-1))
 
 
 def _rows(tensor: torch.Tensor) -> list[int]:
