@@ -66,7 +66,8 @@ class WrongDecoderStart(Check):
             self._add_trained(event, start, given, labels)
         elif given is not None and given.dim() == 2:
             begins = on_host(given[:, :2])
-            self._written += int((begins[:, 0] == start).sum())
+            if begins.shape[1] == 1:  # generate() also puts it in front of a start of the script's own
+                self._written += int((begins[:, 0] == start).sum())
             self._written_on += int(((begins[:, 0] == start) & (begins[:, -1] != start)).sum())
 
     def _add_trained(self, event: Forward, start: int, given: torch.Tensor | None, labels: torch.Tensor | None) -> None:
