@@ -136,6 +136,7 @@ class EvaluatedOnTrainingRows(Check):
                 continue
             again = len(asked.rounds) > 1 or asked.first.update == self.monitor.updates_made
             some = max(2, CHANCE * rows) <= both < min(rows, len(trained)) and asked.is_one_evaluation(trained)
+            some = some and len(trained) < MOST_ROWS  # else all may have been, and be meant
             all_known = len(trained) < MOST_ROWS and (len(asked.rounds) > 1 or self._all_known)
             meant = not (some and again)
             self.says(self.judge(rows, both, by_content=True, meant=meant, all_known=all_known), where)
