@@ -32,6 +32,8 @@ class LabelsNotShifted(Check):
     - https://huggingface.co/docs/transformers/tasks/language_modeling
     """
 
+    explains = ("inputs::wrong-decoder-start",)
+
     def judge(self, fact: TargetShown) -> Verdict:
         if fact.ahead or not fact.visible:
             return HELD if fact.ahead or fact.visible is not None else NOTHING_TO_JUDGE
