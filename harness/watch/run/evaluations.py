@@ -274,10 +274,6 @@ class Evaluations(Recogniser):
             ):
                 now.note(event, time_first=now.model in self._trained_rows.time_first)
 
-    def _is_trained(self, model: int) -> bool:
-        """Whether rows of a model are known that it was trained on; others, a teacher say, have none to compare."""
-        return model in self._trained_rows.of
-
     def _of(self, event: Forward, made: FirstCall | None = None) -> _Open | None:
         """The evaluation that a call is a part of; None where there is no room for another. It was ``made`` so."""
         of = None if _may_train(event) or event.batch is None else event.batch.of

@@ -74,9 +74,9 @@ class ScaledWithEvaluationRows(Check):
 
     def on_forward(self, event: Forward) -> None:
         if self._fitted and event.batch is None and len(self._trained) < MOST_BY_HAND:
-            rows = self._scaled(event.tensors.values())
             kept = self._trained if event.gradients else self._asked.setdefault(event.where, set())
-            kept.update(rows[: MOST_BY_HAND - len(kept)])
+            if event.at.sampled if event.gradients else len(kept) < MOST_ROWS:  # what comes later waits for nobody
+                kept.update(self._scaled(event.tensors.values())[: MOST_BY_HAND - len(kept)])
 
     def _scaled(self, tensors: Iterable[torch.Tensor]) -> list[bytes]:
         """The rows of the first tensor that may be what a scaler has made."""

@@ -7,7 +7,7 @@ import torch
 from harness.watch.bounded import FirstByKey
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.checks.inputs.observations.padding import LeftPadded
-from harness.watch.events import IGNORED, End, Forward, positional
+from harness.watch.events import IGNORED, End, positional
 from harness.watch.facts.labels_given import predicts_in_place
 from harness.watch.facts.tokens import Segments, TokensGiven, trailing
 
@@ -170,8 +170,10 @@ class SameTokensMasked(Check):
 
     def on_tokens_given(self, fact: TokensGiven) -> None:
         ids, labels, mask = fact.ids, fact.forward.tensors.get("labels"), fact.mask
-        if labels is None or labels.shape != ids.shape or labels.is_floating_point() or not _is_trained(fact.forward):
+        if labels is None or labels.shape != ids.shape or labels.is_floating_point():
             return
+        if not any(each.requires_grad for each in fact.forward.outputs):
+            return  # an evaluation
         counted = labels != IGNORED
         hidden = ids[counted]
         if mask is None or hidden.numel() < 2 * len(ids):
@@ -208,10 +210,6 @@ class SameTokensMasked(Check):
             expected="other masks each time a text is trained on",
             observed=f"each of the {again} texts that came again had the same masks again",
         )
-
-
-def _is_trained(forward: Forward) -> bool:
-    return any(each.requires_grad for each in forward.outputs)
 
 
 class WrongSegmentIds(Check):

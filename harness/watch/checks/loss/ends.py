@@ -5,13 +5,11 @@ from typing import Any
 
 import torch
 
-from harness.watch.bounded import Latest
+from harness.watch.bounded import MOST, Latest
 from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.events import End, Forward, LossCall
+from harness.watch.facts.loss_inputs import REGRESSIONS
 from harness.watch.host import on_host
-
-OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
-"""Losses of values and their targets."""
 
 ENDS = ("done", "terminal", "terminated", "finished", "game_over", "dead")
 """Parts of the names that scripts give to what says whether an episode went on; ``d`` alone is one, too."""
@@ -57,7 +55,7 @@ class TargetPastTheEnd(Check):
     - https://arxiv.org/abs/1712.00378 (time limits)
     """
 
-    severity = "error"
+    severity = "warning"
     new_since = "0.4.0"
     needs = "temporal difference target beside what ends an episode"
 
@@ -75,7 +73,7 @@ class TargetPastTheEnd(Check):
     def on_loss_call(self, event: LossCall) -> None:
         values, target = [*self._values], event.target
         self._values.clear()
-        if not event.at.sampled or event.function not in OF_NUMBERS or target.requires_grad or not values:
+        if not event.at.sampled or event.function not in REGRESSIONS or target.requires_grad or not values:
             return
         rows = target.numel()
         values = [each.reshape(rows, -1) for each in values if len(each) == rows]
@@ -137,7 +135,7 @@ class TargetPastTheEnd(Check):
 def _fields(value: Any) -> Iterable[tuple[Any, Any]]:
     """What a dict, a named tuple or an object holds by name; nothing of it is computed."""
     if isinstance(value, dict):
-        return list(value.items())
+        return list(value.items()) if len(value) <= MOST else ()  # else it is a vocabulary, or a module
     if isinstance(value, tuple):
         return zip(getattr(type(value), "_fields", ()), value, strict=False)
     return () if torch.is_tensor(value) else list(getattr(value, "__dict__", {}).items())

@@ -7,11 +7,9 @@ import torch
 from harness.watch.bounded import FirstByKey
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
 from harness.watch.events import BackwardBegins, Batch, End, Forward, LossCall
+from harness.watch.facts.loss_inputs import REGRESSIONS
 from harness.watch.run.batches import tensors_in
 from harness.watch.run.rows import exact
-
-OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
-"""Losses of numbers that may be those of the input."""
 
 MIN_NOISED = 16
 """Rows that must have come again with other noise. By reasoning: what a script does to a batch, it does to all rows."""
@@ -95,7 +93,7 @@ class TargetIsNoised(Check):
 def _inputs(forwards: Sequence[Forward], call: LossCall) -> Iterator[torch.Tensor]:
     """What a model was given that has the shape of the target of a loss of numbers."""
     target = call.target
-    if call.function in OF_NUMBERS and target.dim() > 1 and target.is_floating_point():
+    if call.function in REGRESSIONS and target.dim() > 1 and target.is_floating_point():
         for forward in forwards if not target.requires_grad else ():
             for given in forward.tensors.values() if _is_said_by(call.input, forward) else ():
                 if given.shape == target.shape and given.dtype == target.dtype:

@@ -36,8 +36,8 @@ class TargetChangesAlone(Check):
 
     ## When it is right
     Targets that are drawn anew each time, such as noise, are not reported. Ignore this warning if some of them are
-    changed at random on purpose. Only batches are looked at
-    whose indices are known, and whose tensors a model and a loss are given as they come.
+    changed at random on purpose. Only batches are looked at whose indices are known, and whose tensors a model and a
+    loss are given as they come.
 
     ## References
     - https://github.com/Eaphan/NCLR/issues/10
@@ -117,27 +117,16 @@ def _names(batch: Batch, tensors: Any) -> Iterator[str]:
 
 
 def _is_same(part: torch.Tensor, given: torch.Tensor) -> bool:
-    if (
-        not part.dim()
-        or not given.dim()
-        or not part.numel()
-        or part.numel() != given.numel()
-        or len(part) != len(given)
-    ):
+    """Whether a part of a batch is what was given, perhaps on another device, of another type or in another shape."""
+    if not part.dim() or not given.dim() or part.numel() != given.numel() or len(part) != len(given):
         return False
-    if part.data_ptr() == given.data_ptr():
+    if part.numel() and part.data_ptr() == given.data_ptr():
         return True
-    given = (
-        on_host(given) if part.device.type == "cpu" else given.detach()
-    )  # where the script has brought it to a device
-    return part.device == given.device and torch.equal(part.reshape(-1).to(given.dtype), given.reshape(-1))
+    other = on_host(given) if part.device.type == "cpu" else given.detach()
+    return part.device == other.device and torch.equal(part.reshape(-1).to(other.dtype), other.reshape(-1))
 
 
 def _rows(tensor: torch.Tensor) -> list[int]:
     """A digest of all that each row holds: the first numbers of an image are often those of its margin."""
-    return [xxhash.xxh3_64_intdigest(bytes(row.contiguous().view(torch.uint8).numpy())) for row in _on_cpu(tensor)]
-
-
-def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
-    tensor = tensor.detach().cpu()
-    return tensor.reshape(len(tensor), -1)
+    rows = tensor.detach().cpu().contiguous()
+    return [xxhash.xxh3_64_intdigest(row.reshape(-1).view(torch.uint8).numpy().tobytes()) for row in rows]
