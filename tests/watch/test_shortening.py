@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from harness.watch.events import Pass
+from harness.watch.shortening import Shortening
 from tests.server import server_of
 
 BEGINS = """
@@ -349,3 +351,11 @@ def test_lightning_validates_after_a_shortened_epoch(tmp_path: Path, pytestconfi
     done = server_of(pytestconfig).run(tmp_path, "check", "train.py", together="watched")
     assert "long epochs were cut" in done.stderr
     assert done.stdout.endswith("validated: True\n")
+
+
+@pytest.mark.parametrize(
+    ("planned", "number", "whole"), [(63, 1, True), (64, 1, False), (63, 2, False), (163, 1, False)]
+)
+def test_a_first_pass_whose_micro_batches_leave_a_rest_is_whole(planned: int, number: int, whole: bool) -> None:
+    of = Pass(None, number, planned, None, batches=40, updates=5, trains=True)  # type: ignore[arg-type]
+    assert Shortening().is_enough(of, 40) is not whole
