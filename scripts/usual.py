@@ -85,7 +85,8 @@ def described(server: Server, source: Source) -> dict[str, Any]:
             return {"failed": done.stderr[-300:]}
         found = json.loads((folder / "found.json").read_text(encoding="utf-8"))
     lines = [{**line, "where": None} for line in found["lines"]]
-    return {"updates": found["updates"], "lines": lines, "found": [each["check"] for each in found["findings"]]}
+    named = [each["check"] for each in found["findings"]]
+    return {"updates": found["updates"], "lines": lines, "found": named, "held": found["held"]}
 
 
 def facts_in(lines: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
