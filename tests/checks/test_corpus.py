@@ -24,7 +24,7 @@ BY_EXAMPLES = {
         "rows::target-changes-alone",
     ),
     *("inputs::choices-apart", "inputs::same-tokens-masked", "inputs::wrong-decoder-start", "loss::target-is-noised"),
-    *("metrics::generated-too-short", "metrics::threshold-from-scored-rows"),
+    *("metrics::generated-too-short", "metrics::scored-with-targets-given", "metrics::threshold-from-scored-rows"),
     *("metrics::mean-of-batches", "metrics::of-other-rows", "metrics::other-than-named"),
     *("gradients::clipped-while-scaled", "gradients::clips-nothing"),
     *("gradients::micro-batches-weigh-unlike", "gradients::same-rows-accumulated"),

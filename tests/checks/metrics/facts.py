@@ -11,6 +11,7 @@ from harness.watch.checks.metrics.by_hand import (
     RankedByClasses,
     ThresholdOfProbabilities,
 )
+from harness.watch.checks.metrics.forced import ScoredWithTargetsGiven
 from harness.watch.checks.metrics.generated import GeneratedTooShort
 from harness.watch.checks.metrics.library import (
     MicroF1IsAccuracy,
@@ -79,6 +80,10 @@ CASES = [
     Case(GeneratedTooShort, values(rows=16, cut=7, limit=20, longest=40), HELD),
     Case(GeneratedTooShort, values(rows=15, cut=15, limit=20, longest=40), NOTHING_TO_JUDGE),
     Case(GeneratedTooShort, values(rows=16, cut=8, limit=20, longest=40), "8 of 16 texts are cut off at 20 tokens"),
+    Case(ScoredWithTargetsGiven, values(rows=16, name="bleu", writes=True), HELD),
+    Case(ScoredWithTargetsGiven, values(rows=15, name="bleu", writes=False), NOTHING_TO_JUDGE),
+    Case(ScoredWithTargetsGiven, values(rows=16, name="", writes=False), NOTHING_TO_JUDGE),
+    Case(ScoredWithTargetsGiven, values(rows=16, name="bleu", writes=False), "in each of 16 evaluated rows"),
     Case(ThresholdFromScoredRows, values(tried=10, chosen=False), HELD),
     Case(ThresholdFromScoredRows, values(tried=9, chosen=True), NOTHING_TO_JUDGE),
     Case(
