@@ -134,12 +134,17 @@ class Locator:
 
     def _only(self, lines: Callable[[list[ast.AST], str], list[int]], name: str) -> str | None:
         """The only line of the user's files, or cells, that a function of their code and a name gives."""
+        found = [f"{file}{line}" for file, nodes in self.code(name) for line in lines(nodes, name)]
+        return found[0] if len(found) == 1 else None
+
+    def code(self, name: str = "") -> Iterator[tuple[str, list[ast.AST]]]:
+        """What the user's files, or cells, that have a name consist of, each by what stands before a line's number."""
         files = self.users_files() | ({self._relative(self.script)} if self.script is not None else set())
         texts = {file: linecache.getlines(file) for file in sorted(files) if not file.endswith(".ipynb")}
-        found = [f"{file}:{line}" for file, text in texts.items() for line in lines(_parsed("".join(text), name), name)]
+        for file, text in texts.items():
+            yield f"{file}:", _parsed("".join(text), name)
         for number, cell in CELLS.items():
-            found += [f"Cell In[{number}], line {line}" for line in lines(_parsed("\n".join(cell), name), name)]
-        return found[0] if len(found) == 1 else None
+            yield f"Cell In[{number}], line ", _parsed("\n".join(cell), name)
 
     def _as_shown(self, name: str) -> str:
         return self._relative(name) if self._is_users(name) else ""

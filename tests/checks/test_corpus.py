@@ -21,6 +21,7 @@ BY_EXAMPLES = {
         "inputs::numbered-apart",
         "inputs::scaled-with-evaluation-rows",
         "loss::target-past-the-end",
+        "saved::numbered-by-set",
         "rows::target-changes-alone",
     ),
     *("inputs::choices-apart", "inputs::same-tokens-masked", "inputs::wrong-decoder-start", "loss::target-is-noised"),

@@ -10,6 +10,7 @@ import torch
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, NothingToJudge
 from harness.watch.checks.saved.best_is_worst import BestIsWorst
 from harness.watch.checks.saved.loaded_again import LoadsOtherwise, ResumedIncompletely, TokenizerOtherwise
+from harness.watch.checks.saved.numbered_by_set import NumberedBySet
 from harness.watch.checks.saved.observations.kept_states import StatesKept
 from harness.watch.checks.saved.observations.resumes import TrainingResumed
 from harness.watch.checks.saved.saves import (
@@ -27,7 +28,7 @@ from harness.watch.facts.model_reloads import ModelReloaded
 from harness.watch.facts.reloads import TokenizerReloaded
 from harness.watch.facts.saved_models import EvaluatedSaved, SavesBegun, TrainedNotSaved, TrainedSaved
 from harness.watch.facts.saved_states import ModelSaves, SavedState, StateGiven, StateSaved, Trained
-from tests.checks.judging import Case
+from tests.checks.judging import Case, values
 
 STATE: OrderedDict[str, torch.Tensor] = OrderedDict()
 KEPT = StateGiven(weakref.ref(STATE), 4, "train.py:20")
@@ -78,6 +79,15 @@ CASES = [
     Case(BeforeTraining, SavesBegun(only_before=True), "the model was saved before the first update and never again"),
     Case(BestIsLast, StateSaved(saved=saved()), HELD),
     Case(BestIsLast, StateSaved(saved=saved(asked=KEPT)), "kept after 4 updates shares its memory with the model"),
+    Case(NumberedBySet, values(strings=["oak", "ash"], from_set=False, loaded=False), HELD),
+    Case(
+        NumberedBySet,
+        values(strings=["oak", "ash"], from_set=True, loaded=True),
+        NothingToJudge("the process that numbers the classes is the one that loads the model"),
+    ),
+    Case(
+        NumberedBySet, values(strings=["oak", "ash"], from_set=True, loaded=False), "oak, ash are numbered in the order"
+    ),
     Case(BestIsWorst, StatesKept(), HELD),
     Case(BestIsWorst, StatesKept(by="the largest loss"), "after each evaluation with the largest loss so far"),
     Case(
