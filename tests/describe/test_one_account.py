@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,6 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 from harness import catalogue
-from harness.describe.description import Line
 from harness.describe.page import SECTIONS, lines_of
 from harness.watch import checks_of
 from harness.watch.instrument import instrumented
@@ -21,47 +22,15 @@ from harness.watch.locate import Locator
 from harness.watch.monitor import Options
 from harness.watch.run.evaluations import Evaluations
 from harness.watch.session import Session
+from tests.describe.accounts import ACCOUNT, KINDS, NUMBERS, Account, Judged
+from tests.programs import LIMIT, PARTS, Version, versions_of
+from tests.server import server_of
+from tests.versions import installed
 
 torch.manual_seed(0)
 ROWS = torch.randn(96, 4)
 LABELS = (ROWS[:, 0] > 0).long()
 TRAINED, HELD_OUT = slice(0, 64), slice(64, 96)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A kind of line of the page, and the checks that judge it."""
-
-    section: str
-    key: str
-    """Of one of its facts."""
-    checks: tuple[str, ...]
-    value: Callable[[Any], bool] = lambda value: True
-
-    def is_in(self, line: Line) -> bool:
-        keyed = ((key.rpartition(".")[2], value) for key, value in line.facts.items())
-        return line.section == self.section and any(key == self.key and self.value(value) for key, value in keyed)
-
-
-NUMBERS = ("metrics::mean-of-batches", "metrics::of-other-rows", "metrics::other-than-named")
-"""Any of them: a number is judged by what its name says that it is."""
-
-KINDS = [
-    Judged("data", "trained_on_too", ("rows::evaluated-on-training-rows",)),
-    Judged("evaluation", "modes", ("mode::evaluation-in-train-mode",)),
-    Judged("evaluation", "graph", ("mode::evaluation-with-graph",)),
-    Judged("model", "unchanged", ("parameters::unchanged",), bool),
-    Judged("model", "mode", ("mode::training-in-eval-mode",)),
-    Judged("optimizer", "in_none", ("optimizer::missing-parameters",)),
-    Judged("update", "stale", ("gradients::not-cleared",)),
-    Judged("schedule", "times", ("schedule::wrong-length", "schedule::never-stepped")),
-    Judged("schedule", "course", ("schedule::lr-zero",)),
-    Judged("metric", "by_bits", NUMBERS, lambda by: str(by).startswith(("share", "mean"))),
-    Judged("update", "without_gradient", ("gradients::cut-off",), bool),
-    Judged("update", "empty", ("gradients::lost",)),
-    Judged("loss", "not_finite", ("loss::not-finite",)),
-    Judged("loss", "share_of_the_mean", ("loss::constant",)),
-]
 
 
 class Network(nn.Sequential):
@@ -258,27 +227,20 @@ LOOPS = [
 ]  # fmt: skip
 
 
-def account_of(loop: Callable[[], None]) -> tuple[Session, list[Line]]:
-    """What the checks came to, and the lines of the page."""
+def account_of(loop: Callable[[], None]) -> Account:
     torch.manual_seed(1)
     session = Session(Options(checks_of(catalogue.checks()), every=1, sections=SECTIONS), Locator())
     with instrumented(session):
         loop()
     session.ends()
-    return session, list(lines_of(session))
+    return Account(list(lines_of(session)), session.looked, session.lacking)
 
 
 def not_looked_at(loop: Callable[[], None]) -> dict[str, str]:
     """The checks that did not look, of those that judge lines of the page, each with its reason."""
-    session, lines = account_of(loop)
-    wanted = [kind for kind in KINDS if any(map(kind.is_in, lines))]
-    assert wanted, "the page has no line of these"
-    return {
-        check: session.lacking.get(check, "")
-        for kind in wanted
-        if not {*kind.checks} & {*session.looked}
-        for check in kind.checks
-    }
+    account = account_of(loop)
+    assert any(kind.is_in(line) for kind in KINDS for line in account.lines), "the page has no line of these"
+    return {check: why for _, check, why in account.not_looked_at()}
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
@@ -289,11 +251,12 @@ def test_what_the_page_shows_is_judged(loop: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("loop", [over_a_loader, once_at_the_end, by_forward, from_a_generator])
 def test_what_has_held_has_the_count_and_the_formula_of_the_page(loop: Callable[[], None]) -> None:
-    session, lines = account_of(loop)
+    account = account_of(loop)
+    lines = account.lines
     rows = next(line.facts[key] for line in lines for key in line.facts if key.endswith("asked.different"))
-    assert session.looked["rows::evaluated-on-training-rows"] == f"{rows} evaluated rows, none of them trained on"
+    assert account.looked["rows::evaluated-on-training-rows"] == f"{rows} evaluated rows, none of them trained on"
     reported = [line.text.partition("; it is ")[2] for line in lines if line.text.startswith("reported: ")]
-    judged = {said.partition(", ")[2] for check in NUMBERS if (said := session.looked.get(check))}
+    judged = {said.partition(", ")[2] for check in NUMBERS if (said := account.looked.get(check))}
     assert judged <= {*reported}
     assert len(judged) == 1
 
@@ -316,3 +279,28 @@ def every_check(kinds: Sequence[Judged]) -> set[str]:
 def test_the_checks_are_there() -> None:
     assert every_check(KINDS) <= {*catalogue.checks()}
     assert {check for _, check in EXCEPTIONS} <= every_check(KINDS)
+
+
+def programs() -> Iterator[Any]:
+    for part in PARTS:
+        for version in versions_of(part):
+            if version.program.processes == 1:
+                yield pytest.param(version, id=f"{part}/{version.file}".removesuffix(".py"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", list(programs()))
+def test_no_check_says_of_a_program_what_its_page_contradicts(version: Version, pytestconfig: pytest.Config) -> None:
+    if not installed("transformers>=5"):
+        pytest.skip("the programs are written for transformers 5")
+    for needed in version.program.needs:
+        if not installed(needed):
+            pytest.skip(f"needs {needed}, of the extra styles")
+    server = server_of(pytestconfig)
+    with tempfile.TemporaryDirectory(dir=server.folder) as name:
+        shutil.copy(version.path, name)
+        words = (version.file.name, *version.program.arguments)
+        done = server.run(Path(name), *words, program="tests.describe.accounts", limit=LIMIT)
+        assert Path(name, ACCOUNT).exists(), done.stderr[-2000:]
+        account = Account.read(Path(name, ACCOUNT))
+    assert account.contradicted() == {}

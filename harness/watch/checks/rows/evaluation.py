@@ -44,6 +44,8 @@ two."""
 FEW_ROWS = 8
 """Rows of a batch whose values are kept."""
 
+UNTOLD = "the rows that a line evaluates are few, others each time, or not told apart by their content"
+
 MOST_VALUES = 1_000_000
 """Numbers of a row that are looked at: those of a large image."""
 
@@ -95,6 +97,8 @@ class EvaluatedOnTrainingRows(Check):
         if fact.asked and not fact.scored and self._unscored.takes(key):
             for rows in fact.asked:
                 self._unscored.setdefault(key, First()).append(rows)
+        if fact.by_row:
+            self.says(NothingToJudge("what was computed for each row may choose among rows"))
         if fact.scored and not fact.by_row and not fact.of_training_loader and self._asked.takes(key):
             self._asked.setdefault(key, _Asked(fact.rows, fact.parts, fact, set())).add(fact)
 
@@ -129,10 +133,11 @@ class EvaluatedOnTrainingRows(Check):
         """
         for (model, where), asked in self._asked.items():
             trained, rows = self._trained.of.get(model), len(asked.rows)
-            if not trained or rows < MIN_ROWS:
-                continue
-            both = len(asked.rows & trained)
-            if both and model in self._trained.alike and not asked.measured:
+            both = len(asked.rows & (trained or set()))
+            if not trained or rows < MIN_ROWS or (both and model in self._trained.alike and not asked.measured):
+                self.says(
+                    NothingToJudge(UNTOLD if trained else "of the model that is evaluated, no training row is known")
+                )
                 continue
             again = len(asked.rounds) > 1 or asked.first.update == self.monitor.updates_made
             some = max(2, CHANCE * rows) <= both < min(rows, len(trained)) and asked.is_one_evaluation(trained)
