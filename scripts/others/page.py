@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness import __version__, catalogue
 from harness.errors import CannotTry
 from harness.report.matrix import markdown_table, write_markdown
 from harness.report.terminal import table
@@ -103,6 +104,24 @@ def page_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
     for name, record in parts.items():
         missed = [each.name for each in missed_of(read(record)) if each.verdict == "missed"]
         yield f"- {name}, missed: {', '.join(missed) or 'none'}"
+    yield ""
+    yield "### Checks that have fired in none of these sets"
+    yield ""
+    yield "Of those that are no longer new. Each finds its own examples; some fire only as a consequence of another"
+    yield "finding, which is counted instead."
+    yield ""
+    yield ", ".join(f"`{check}`" for check in never_fired(found)) + "."
+
+
+def never_fired(found: dict[str, dict[str, Any]]) -> list[str]:
+    """The checks that were there before this version and that no program of a set has a finding of."""
+    outcomes = [each for record in found.values() for each in read(record) if each.tool == HARNESS]
+    fired = {said.partition(" ")[2] for each in outcomes for said in each.found}
+    release = ".".join(__version__.split(".")[:2])
+    before = {
+        name for name, check in catalogue.checks().items() if (check.new_since or "0").rpartition(".")[0] < release
+    }
+    return sorted(before - fired)
 
 
 def shown(found: dict[str, dict[str, Any]]) -> list[str]:
