@@ -21,6 +21,7 @@ BY_EXAMPLES = {
         "inputs::numbered-apart",
         "inputs::scaled-with-evaluation-rows",
         "loss::target-past-the-end",
+        "metrics::of-scaled-targets",
         "saved::numbered-by-set",
         "rows::target-changes-alone",
     ),

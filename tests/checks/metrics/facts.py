@@ -30,6 +30,7 @@ from harness.watch.checks.metrics.observations.batch_means import BatchMeans
 from harness.watch.checks.metrics.observations.metric_calls import Computed, OtherRowsScored
 from harness.watch.checks.metrics.observations.numbers_of_ranks import NumberOfRanks
 from harness.watch.checks.metrics.reported import MeanOfBatches, OfOtherRows, OtherThanNamed
+from harness.watch.checks.metrics.scaled import OfScaledTargets
 from harness.watch.checks.metrics.thresholds import ThresholdFromScoredRows
 from harness.watch.events import Forward, Pass, Scored
 from harness.watch.facts.formula import formula
@@ -80,6 +81,18 @@ CASES = [
     Case(GeneratedTooShort, values(rows=16, cut=7, limit=20, longest=40), HELD),
     Case(GeneratedTooShort, values(rows=15, cut=15, limit=20, longest=40), NOTHING_TO_JUDGE),
     Case(GeneratedTooShort, values(rows=16, cut=8, limit=20, longest=40), "8 of 16 texts are cut off at 20 tokens"),
+    *(
+        Case(
+            OfScaledTargets,
+            values(name="mae", number=0.4, scaler="StandardScaler", unit=unit, scaled_back=back),
+            verdict,
+        )
+        for unit, back, verdict in (
+            (60.0, True, HELD),
+            (1.5, False, NothingToJudge("the scaler hardly changes the scale of the targets")),
+            (60.0, False, "1 stands for 60 of theirs"),
+        )
+    ),
     Case(ScoredWithTargetsGiven, values(rows=16, name="bleu", writes=True), HELD),
     Case(ScoredWithTargetsGiven, values(rows=15, name="bleu", writes=False), NOTHING_TO_JUDGE),
     Case(ScoredWithTargetsGiven, values(rows=16, name="", writes=False), NOTHING_TO_JUDGE),
