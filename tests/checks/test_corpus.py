@@ -22,6 +22,7 @@ BY_EXAMPLES = {
         "inputs::scaled-with-evaluation-rows",
         "loss::target-past-the-end",
         "metrics::of-scaled-targets",
+        "rows::augmented-alike",
         "saved::numbered-by-set",
         "rows::target-changes-alone",
     ),

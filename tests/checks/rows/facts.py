@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, WeightedRandomSampler
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, NothingToJudge
+from harness.watch.checks.rows.augmented_alike import AugmentedAlike
 from harness.watch.checks.rows.epochs import (
     EpochCutShort,
     FirstBatchAgain,
@@ -88,6 +89,8 @@ NOT_ALL = "more rows were trained on, or evaluated, than are remembered"
 MEANT = "8 of 8 evaluated rows were trained on, which may be meant"
 
 CASES = [
+    Case(AugmentedAlike, values(owners=[("Noise", "random")], workers=0), HELD),
+    Case(AugmentedAlike, values(owners=[("Noise", "random")], workers=2), "2 workers each have a copy of Noise.random"),
     Case(TargetChangesAlone, values(again=20, changed=4), HELD),
     Case(TargetChangesAlone, values(again=15, changed=15), NOTHING_TO_JUDGE),
     Case(TargetChangesAlone, values(again=20, changed=19), NothingToJudge("the targets are drawn anew each time")),

@@ -57,7 +57,7 @@ class ScoredWithTargetsGiven(Check):
 
     def begin(self) -> None:
         self._taught = WeakKeyDictionary[nn.Module, str]()
-        """Models that can write to the argument that has the texts that they are taught."""
+        """Models to the argument that has the texts that they are taught."""
         self._plain = WeakKeyDictionary[nn.Module, list[Any]]()
         """What else they were given then: how often they go on from their own tokens, perhaps."""
         self._parts = WeakSet[nn.Module]()
@@ -75,7 +75,7 @@ class ScoredWithTargetsGiven(Check):
         for forward in event.forwards if event.at.sampled and not self._writes else ():
             if forward.gradients and forward.model not in self._taught:
                 name = _taught(forward, event.losses)
-                if name is not None and _can_write(forward.model):
+                if name is not None:
                     self._taught[forward.model], self._plain[forward.model] = name, _plain(forward)
                     self._parts.update(forward.model.modules())
 
@@ -110,7 +110,7 @@ class ScoredWithTargetsGiven(Check):
     def on_reported(self, event: Reported) -> None:
         if not self._rows or self._writes or self._name or self._moment != event.at.updates_made:
             return
-        patterns = [OF_TEXTS] if any(map(has_decoder, self._taught)) else [OF_TEXTS, OF_TOKENS]
+        patterns = [OF_TEXTS, *[OF_TOKENS] * any(map(_has_writer, self._taught))]
         names = [each.name for each in numbers_in(event.text) if not OTHERS.search(each.name)]
         self._name = next((name for name in names if any(each.search(name) for each in patterns)), "")
 
@@ -164,8 +164,9 @@ def _is_source(tensor: torch.Tensor) -> bool:
     return _is_text(tensor) and int(tensor.max()) > 1 and bool((tensor.diff(dim=1) < 0).any())
 
 
-def _can_write(model: nn.Module) -> bool:
-    return has_decoder(model) or any(map(WRITERS.match, dir(type(model))))
+def _has_writer(model: nn.Module) -> bool:
+    """Whether a model of the script's own has a method that writes texts."""
+    return not has_decoder(model) and any(map(WRITERS.match, dir(type(model))))
 
 
 def _plain(forward: Forward) -> list[Any]:
