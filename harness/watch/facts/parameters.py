@@ -101,7 +101,7 @@ class ZeroGradients(Fact):
 class ModelHeld(Fact):
     """A model whose parameters got gradients, at the end of a run with optimizer steps. ``where`` made an optimizer."""
 
-    needs = "optimizer step"
+    needs = "model whose parameters got gradients"
     in_windows = "first"
     of_run = True
     model: str

@@ -24,7 +24,7 @@ class NotCleared(Check):
     - https://stackoverflow.com/q/60335387
     """
 
-    needs = "second update"
+    needs = "second update with gradients"
 
     def judge(self, fact: GradientsUsed) -> Verdict:
         by_hand = not fact.fresh  # the script has written them itself
