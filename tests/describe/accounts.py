@@ -53,6 +53,35 @@ KINDS = [
 ]
 
 
+EXPLAINED: Mapping[tuple[str, str], str] = {
+    (
+        "mode::training-in-eval-mode",
+        f"no module of dropout or normalisation{NOT_SEEN}",
+    ): "the page has the mode of models in which it changes nothing, too",
+    (
+        "parameters::unchanged",
+        f"no update with a gradient and a learning rate{NOT_SEEN}",
+    ): "nothing can change without a gradient",
+    (
+        "gradients::not-cleared",
+        f"no second update with gradients{NOT_SEEN}",
+    ): "the page counts updates without gradients, too",
+    (
+        "optimizer::missing-parameters",
+        f"no model whose parameters got gradients{NOT_SEEN}",
+    ): "the page counts steps without gradients, too",
+    (
+        "gradients::lost",
+        f"no optimizer step after a backward pass{NOT_SEEN}",
+    ): "a backward pass that reaches no parameter is none",
+    (
+        "loss::constant",
+        f"no losses of several batches{NOT_SEEN}",
+    ): "a whole data set in each update is one batch",
+}
+"""Check and reason to why the page does not contradict it."""
+
+
 @dataclass(frozen=True)
 class Account:
     lines: list[Line]
@@ -76,7 +105,11 @@ class Account:
     def contradicted(self) -> dict[str, str]:
         """The checks that say that what the page shows was not seen, and not that it would not show the fault."""
         unseen = {check: why for _, check, why in self.not_looked_at() if not why or why.endswith(NOT_SEEN)}
-        return {check: why for check, why in unseen.items() if "that would show it" not in why}
+        return {
+            check: why
+            for check, why in unseen.items()
+            if "that would show it" not in why and (check, why) not in EXPLAINED
+        }
 
 
 def main(arguments: list[str], prog_name: str = "") -> None:

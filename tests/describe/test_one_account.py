@@ -281,6 +281,16 @@ def test_the_checks_are_there() -> None:
     assert {check for _, check in EXCEPTIONS} <= every_check(KINDS)
 
 
+OF_PROGRAMS: Mapping[tuple[str, str], str] = {
+    ("forum/right/clean_wgan_gp", "mode::evaluation-in-train-mode"): "a critic is asked for what trains the generator",
+    ("forum/right/clean_wgan_gp", "mode::evaluation-with-graph"): "the same",
+    ("forum/right/clean_wgan_gp", "rows::evaluated-on-training-rows"): "the same",
+    ("forum/right/clean_dqn", "rows::evaluated-on-training-rows"): "a network is asked what to do",
+    ("kinds/bugs/wgan_gp_ring", "rows::evaluated-on-training-rows"): "a critic is asked for what trains the generator",
+}
+"""Program and check to the reason for which its calls without an update are no evaluation."""
+
+
 def programs() -> Iterator[Any]:
     for part in PARTS:
         for version in versions_of(part):
@@ -303,4 +313,6 @@ def test_no_check_says_of_a_program_what_its_page_contradicts(version: Version, 
         done = server.run(Path(name), *words, program="tests.describe.accounts", limit=LIMIT)
         assert Path(name, ACCOUNT).exists(), done.stderr[-2000:]
         account = Account.read(Path(name, ACCOUNT))
-    assert account.contradicted() == {}
+    name = f"{version.path.parts[-3]}/{version.file}"
+    meant = {check for program, check in OF_PROGRAMS if name == f"{program}.py"}
+    assert {check: why for check, why in account.contradicted().items() if check not in meant} == {}

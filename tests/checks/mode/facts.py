@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, NothingToJudge
-from harness.watch.checks.mode.evaluation import EvaluationInTrainMode, EvaluationWithGraph
+from harness.watch.checks.mode.evaluation import NO_EVALUATION, EvaluationInTrainMode, EvaluationWithGraph
 from harness.watch.checks.mode.observations.evaluations_by_hand import EvaluatedByHand
 from harness.watch.checks.mode.observations.training_modes import (
     FrozenNorms,
@@ -37,23 +37,23 @@ def by_hand(first: FirstCall, *, scored: bool = True) -> Evaluation:
 CASES = [
     Case(EvaluationInTrainMode, evaluated(), HELD),
     Case(EvaluationInTrainMode, evaluated(ACTIVE), "with 2 active dropout or normalisation modules"),
-    Case(EvaluationInTrainMode, evaluated(ACTIVE, forwards=8), NOTHING_TO_JUDGE),
-    Case(EvaluationInTrainMode, evaluated(ACTIVE, batches=1, forwards=1), NOTHING_TO_JUDGE),
-    Case(EvaluationInTrainMode, evaluated(ACTIVE, of_training_loader=True), NOTHING_TO_JUDGE),
-    Case(EvaluationInTrainMode, evaluated(ACTIVE, alike=3), NOTHING_TO_JUDGE),
-    Case(EvaluationInTrainMode, evaluated(RENEWING, then_in_eval_mode=True), NOTHING_TO_JUDGE),
+    Case(EvaluationInTrainMode, evaluated(ACTIVE, forwards=8), NO_EVALUATION),
+    Case(EvaluationInTrainMode, evaluated(ACTIVE, batches=1, forwards=1), NO_EVALUATION),
+    Case(EvaluationInTrainMode, evaluated(ACTIVE, of_training_loader=True), NO_EVALUATION),
+    Case(EvaluationInTrainMode, evaluated(ACTIVE, alike=3), NO_EVALUATION),
+    Case(EvaluationInTrainMode, evaluated(RENEWING, then_in_eval_mode=True), NO_EVALUATION),
     Case(EvaluationInTrainMode, by_hand(FIRST), HELD),
-    Case(EvaluationInTrainMode, by_hand(FIRST, scored=False), NOTHING_TO_JUDGE),
-    Case(EvaluationInTrainMode, by_hand(ACTIVE), NOTHING_TO_JUDGE),
+    Case(EvaluationInTrainMode, by_hand(FIRST, scored=False), NO_EVALUATION),
+    Case(EvaluationInTrainMode, by_hand(ACTIVE), NO_EVALUATION),
     Case(EvaluationInTrainMode, evaluated(RENEWING, then_in_eval_mode=True, scored=True), "2 active"),
-    Case(EvaluationInTrainMode, Evaluation(model=1, first=ACTIVE), NOTHING_TO_JUDGE),
+    Case(EvaluationInTrainMode, Evaluation(model=1, first=ACTIVE), NO_EVALUATION),
     Case(EvaluationInTrainMode, EvaluatedByHand(first=FIRST), HELD),
     Case(EvaluationInTrainMode, EvaluatedByHand(first=ACTIVE), "the model is in train mode, with 2 active"),
     Case(EvaluationWithGraph, evaluated(forwards=8), HELD),
     Case(EvaluationWithGraph, evaluated(WITH_GRAPH), "which no backward pass uses"),
     Case(EvaluationWithGraph, by_hand(FIRST), HELD),
-    Case(EvaluationWithGraph, by_hand(WITH_GRAPH), NOTHING_TO_JUDGE),
-    Case(EvaluationWithGraph, evaluated(WITH_GRAPH, of_training_loader=True), NOTHING_TO_JUDGE),
+    Case(EvaluationWithGraph, by_hand(WITH_GRAPH), NO_EVALUATION),
+    Case(EvaluationWithGraph, evaluated(WITH_GRAPH, of_training_loader=True), NO_EVALUATION),
     Case(EvaluationWithGraph, EvaluatedByHand(first=WITH_GRAPH), "which no backward pass uses"),
     Case(EvaluationWithGraph, EvaluatedByHand(first=WITH_GRAPH, often=False), NOTHING_TO_JUDGE),
     Case(EvaluationWithGraph, EvaluatedByHand(first=FIRST, often=False), HELD),

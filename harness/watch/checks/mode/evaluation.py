@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, NothingToJudge, Verdict
 from harness.watch.checks.mode.observations.evaluations_by_hand import ON_PURPOSE, EvaluatedByHand
 from harness.watch.run.evaluations import Evaluation, FirstCall
+
+NO_EVALUATION = NothingToJudge(
+    "calls that nothing scores, of one batch of many or of rows that are trained on may be meant"
+)
 
 
 class EvaluationInTrainMode(Check):
@@ -34,7 +38,7 @@ class EvaluationInTrainMode(Check):
         meant = evaluation.repeated or evaluation.alike >= ON_PURPOSE or evaluation.renews
         verdict = self._judged_by_mode(evaluation.first)
         right = isinstance(verdict, Held) and _is_by_hand(evaluation)  # a wrong one is judged with what comes after it
-        return verdict if right or (_is_of_a_loader(evaluation) and not meant) else NOTHING_TO_JUDGE
+        return verdict if right or (_is_of_a_loader(evaluation) and not meant) else NO_EVALUATION
 
     def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
         return self._judged_by_mode(fact.first)
@@ -78,7 +82,7 @@ class EvaluationWithGraph(Check):
     def judge(self, evaluation: Evaluation) -> Verdict:
         verdict = self._judged_by_graph(evaluation.first)
         right = isinstance(verdict, Held) and _is_by_hand(evaluation)
-        return verdict if right or _is_of_a_loader(evaluation) else NOTHING_TO_JUDGE
+        return verdict if right or _is_of_a_loader(evaluation) else NO_EVALUATION
 
     def judge_by_hand(self, fact: EvaluatedByHand) -> Verdict:
         once = fact.first.gradients and not fact.often
