@@ -60,6 +60,7 @@ class ScoredWithTargetsGiven(Check):
         """Models to the argument that has the texts that they are taught."""
         self._plain = WeakKeyDictionary[nn.Module, list[Any]]()
         """What else they were given then: how often they go on from their own tokens, perhaps."""
+        self._left = 16  # calls that are looked at until one shows what a model is taught: each waits for its device
         self._parts = WeakSet[nn.Module]()
         """All modules of those models."""
         self._rows, self._moment = 0, -1
@@ -72,8 +73,9 @@ class ScoredWithTargetsGiven(Check):
         self._name = ""
 
     def on_backward(self, event: Backward) -> None:
-        for forward in event.forwards if event.at.sampled and not self._writes else ():
+        for forward in event.forwards if event.at.sampled and not self._writes and self._left else ():
             if forward.gradients and forward.model not in self._taught:
+                self._left -= 1
                 name = _taught(forward, event.losses)
                 if name is not None:
                     self._taught[forward.model], self._plain[forward.model] = name, _plain(forward)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import math
+import re
 
 from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Held, NothingToJudge, Verdict
 from harness.watch.checks.metrics.observations.numbers_of_ranks import NumberOfRanks
-from harness.watch.facts.reported_numbers import NumberReported
+from harness.watch.events import Reported, Scored
+from harness.watch.facts.reported_numbers import OTHERS, NumberReported, kind_of, numbers_in
 
 MUCH = 0.5
 """Standard errors by which a mean of batches must be off: with less, the choice of the rows changes it far more."""
@@ -12,6 +14,12 @@ MUCH = 0.5
 
 NAMED = ("precision", "recall", "mse", "rmse", "mae")
 """What is taken for one another."""
+
+FINITE = ("accuracy", "loss", "mse", "rmse", "mae", "error rate")
+"""Metrics that have a value wherever there are rows."""
+
+INFINITE, STANDS_FOR = re.compile(r"(?<![\w.])[-+]?(nan|inf)(?!\w)", re.I), "918273645"
+"""How what is not finite is printed, and a number that is looked for in its place."""
 
 BATCHED = ("accuracy", "error rate", "precision", "recall", "f1", "rmse", "perplexity")
 """Metrics of which a mean of batches is off."""
@@ -136,3 +144,51 @@ class MeanOfBatches(Check):
         if fact.off < MUCH:
             return NothingToJudge("as a mean of batches the number is hardly another, with batches of nearly one size")
         return Found(_expected(fact), _observed(fact))
+
+
+class NotFinite(Check):
+    """A reported number of an evaluation is not finite.
+
+    ## Why is this a bug?
+    NaN is less than nothing and greater than nothing: `loss < best` is never true again, so that the first checkpoint
+    stays the best one, or the last one does, and early stopping waits for ever. A mean of nothing, a logarithm of 0
+    and a division by a count that is 0 give it, and one batch is enough to spoil the whole mean.
+
+    ## What to do
+    Print the loss of each batch of the evaluation, and look at the rows of the one that is not finite: a batch without
+    targets (all of them `ignore_index`), a probability of 0, an empty split.
+
+    ## When it is right
+    Only losses, accuracies and errors are reported, and only after a model was evaluated: a precision or an IoU of a
+    class that does not occur has no value.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
+    """
+
+    severity = "warning"
+    new_since = "0.4.0"
+    needs = "loss, accuracy or error that is reported after an evaluation"
+
+    def begin(self) -> None:
+        self._evaluated = False
+        self._found = False
+
+    def on_scored(self, event: Scored) -> None:
+        self._evaluated = True
+
+    def on_reported(self, event: Reported) -> None:
+        if not self._evaluated or self._found:
+            return
+        for number in numbers_in(INFINITE.sub(STANDS_FOR, event.text)):
+            if kind_of(number.name) in FINITE and not OTHERS.search(number.name):
+                finite = number.value != float(STANDS_FOR)
+                self._found = self._found or not finite
+                self.says(self.judge(number.name, finite=finite), event.where, event.at.updates_made)
+
+    @staticmethod
+    def judge(name: str, *, finite: bool) -> Verdict:
+        """The name of a number, and whether it is finite."""
+        if finite:
+            return Held(f"{name} is finite")
+        return Found(expected=f"{name} that is a number", observed=f"{name} is not finite")
