@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import nn
@@ -177,12 +177,19 @@ def _is_set(node: ast.AST, sets: Collection[str] = ()) -> bool:
 
 
 def _writes(node: ast.AST, name: str) -> bool:
-    """Whether it hands what has a name to a function that writes files, or to a config."""
+    """Whether it hands what has a name, or each part of it, to a function that writes files, or to a config."""
     if isinstance(node, ast.keyword):
         return node.arg in ("label2id", "id2label")
-    if not isinstance(node, ast.Call) or not WRITES.search(_name(node.func)):
-        return False
-    return any(_name(each) == name for given in node.args for each in ast.walk(given))
+    if isinstance(node, ast.For):
+        given: Iterable[ast.AST] = [node.iter]
+        writes = any(_is_writer(each) for each in ast.walk(node))
+    else:
+        writes, given = _is_writer(node), node.args if isinstance(node, ast.Call) else ()
+    return writes and any(_name(each) == name for part in given for each in ast.walk(part))
+
+
+def _is_writer(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and WRITES.search(_name(node.func)) is not None
 
 
 def _name(node: ast.AST) -> str:
