@@ -285,8 +285,7 @@ OF_PROGRAMS: Mapping[tuple[str, str], str] = {
     ("forum/right/clean_wgan_gp", "mode::evaluation-in-train-mode"): "a critic is asked for what trains the generator",
     ("forum/right/clean_wgan_gp", "mode::evaluation-with-graph"): "the same",
     ("forum/right/clean_wgan_gp", "rows::evaluated-on-training-rows"): "the same",
-    ("forum/right/clean_dqn", "rows::evaluated-on-training-rows"): "a network is asked what to do",
-    ("kinds/bugs/wgan_gp_ring", "rows::evaluated-on-training-rows"): "a critic is asked for what trains the generator",
+    ("kinds/bugs/wgan_gp_ring", "rows::evaluated-on-training-rows"): "the same",
 }
 """Program and check to the reason for which its calls without an update are no evaluation."""
 
