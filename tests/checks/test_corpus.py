@@ -21,7 +21,7 @@ BY_EXAMPLES = {
         "inputs::numbered-apart",
         "inputs::scaled-with-evaluation-rows",
         "loss::target-past-the-end",
-        "metrics::not-finite",
+        "metrics::not-a-number",
         "metrics::of-scaled-targets",
         "rows::augmented-alike",
         "saved::numbered-by-set",

@@ -29,7 +29,7 @@ from harness.watch.checks.metrics.observations.answers import (
 from harness.watch.checks.metrics.observations.batch_means import BatchMeans
 from harness.watch.checks.metrics.observations.metric_calls import Computed, OtherRowsScored
 from harness.watch.checks.metrics.observations.numbers_of_ranks import NumberOfRanks
-from harness.watch.checks.metrics.reported import MeanOfBatches, NotFinite, OfOtherRows, OtherThanNamed
+from harness.watch.checks.metrics.reported import MeanOfBatches, NotANumber, OfOtherRows, OtherThanNamed
 from harness.watch.checks.metrics.scaled import OfScaledTargets
 from harness.watch.checks.metrics.thresholds import ThresholdFromScoredRows
 from harness.watch.events import Forward, Pass, Scored
@@ -93,8 +93,8 @@ CASES = [
             (60.0, False, "1 stands for 60 of theirs"),
         )
     ),
-    Case(NotFinite, values(name="val loss", finite=True), HELD),
-    Case(NotFinite, values(name="val loss", finite=False), "val loss is not finite"),
+    Case(NotANumber, values(name="val loss", is_nan=False), HELD),
+    Case(NotANumber, values(name="val loss", is_nan=True), "val loss is NaN"),
     Case(ScoredWithTargetsGiven, values(rows=16, name="bleu", writes=True), HELD),
     Case(ScoredWithTargetsGiven, values(rows=15, name="bleu", writes=False), NOTHING_TO_JUDGE),
     Case(ScoredWithTargetsGiven, values(rows=16, name="", writes=False), NOTHING_TO_JUDGE),

@@ -18,8 +18,8 @@ NAMED = ("precision", "recall", "mse", "rmse", "mae")
 FINITE = ("accuracy", "loss", "mse", "rmse", "mae", "error rate")
 """Metrics that have a value wherever there are rows."""
 
-INFINITE, STANDS_FOR = re.compile(r"(?<![\w.])[-+]?(nan|inf)(?!\w)", re.I), "918273645"
-"""How what is not finite is printed, and a number that is looked for in its place."""
+NAN, STANDS_FOR = re.compile(r"(?<![\w.])[-+]?nan(?!\w)", re.I), "918273645"
+"""How NaN is printed, and a number that is looked for in its place."""
 
 BATCHED = ("accuracy", "error rate", "precision", "recall", "f1", "rmse", "perplexity")
 """Metrics of which a mean of batches is off."""
@@ -146,8 +146,8 @@ class MeanOfBatches(Check):
         return Found(_expected(fact), _observed(fact))
 
 
-class NotFinite(Check):
-    """A reported number of an evaluation is not finite.
+class NotANumber(Check):
+    """A reported number of an evaluation is NaN.
 
     ## Why is this a bug?
     NaN is less than nothing and greater than nothing: `loss < best` is never true again, so that the first checkpoint
@@ -160,7 +160,7 @@ class NotFinite(Check):
 
     ## When it is right
     Only losses, accuracies and errors are reported, and only after a model was evaluated: a precision or an IoU of a
-    class that does not occur has no value.
+    class that does not occur has no value. Infinity is not: scripts begin the best loss so far with it.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
@@ -180,15 +180,16 @@ class NotFinite(Check):
     def on_reported(self, event: Reported) -> None:
         if not self._evaluated or self._found:
             return
-        for number in numbers_in(INFINITE.sub(STANDS_FOR, event.text)):
+        for number in numbers_in(NAN.sub(STANDS_FOR, event.text)):
             if kind_of(number.name) in FINITE and not OTHERS.search(number.name):
-                finite = number.value != float(STANDS_FOR)
-                self._found = self._found or not finite
-                self.says(self.judge(number.name, finite=finite), event.where, event.at.updates_made)
+                self._found = number.value == float(STANDS_FOR)
+                self.says(self.judge(number.name, is_nan=self._found), event.where, event.at.updates_made)
+                if self._found:
+                    return
 
     @staticmethod
-    def judge(name: str, *, finite: bool) -> Verdict:
-        """The name of a number, and whether it is finite."""
-        if finite:
-            return Held(f"{name} is finite")
-        return Found(expected=f"{name} that is a number", observed=f"{name} is not finite")
+    def judge(name: str, *, is_nan: bool) -> Verdict:
+        """The name of a number, and whether it is NaN."""
+        if not is_nan:
+            return Held(f"{name} is a number")
+        return Found(expected=f"{name} that is a number", observed=f"{name} is NaN")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from harness.watch.bounded import First
@@ -25,6 +27,10 @@ SCALED_BACK = (
     "max_abs_",
 )
 """What a script reads of a scaler that goes back to the units."""
+
+
+SAYS_SO = re.compile(r"scal|norm|stand|std|z.?score")
+"""Names of numbers that are meant to be in no units."""
 
 
 class OfScaledTargets(Check):
@@ -68,6 +74,8 @@ class OfScaledTargets(Check):
 
     def on_number(self, fact: NumberReported) -> None:
         if self._of_targets is None or fact.kind not in IN_UNITS or fact.of_training or self.looked:
+            return
+        if SAYS_SO.search(fact.name):
             return
         scaler, rows = self._of_targets.scaler, np.asarray(self._of_targets.rows, dtype=float)
         unit = float(rows.std() / max(float(np.std(scaler.transform(self._of_targets.rows))), 1e-12))

@@ -42,8 +42,8 @@ class AugmentedAlike(Check):
 
     ## When it is right
     A generator that no method draws from for a row is not reported, nor is a loader with one worker, with a
-    `worker_init_fn` or without training, nor a class that asks for `get_worker_info` itself. Ignore this warning if all
-    workers are to change their rows alike.
+    `worker_init_fn` or without training, nor a class that seeds it by row or by worker itself. Ignore this warning if
+    all workers are to change their rows alike.
 
     ## References
     - https://docs.pytorch.org/docs/stable/data.html#randomness-in-multi-process-data-loading
@@ -106,7 +106,8 @@ def _parts(of: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _draws(of: type, attribute: str) -> bool:
-    """Whether a method that a worker calls reads the attribute, itself or by another method of the class."""
+    """Whether a method that a worker calls reads the attribute, itself or by another method of the class, and none of
+    them gives a seed, of the worker or of the row."""
     methods: dict[str, set[str]] = {}
     for base in reversed(of.__mro__[:-1]):
         try:
@@ -123,4 +124,4 @@ def _draws(of: type, attribute: str) -> bool:
         called |= new
         new = {name for each in new for name in methods[each] if name in methods} - called
     read = set[str]().union(*(methods[name] for name in called))
-    return attribute in read and "get_worker_info" not in read
+    return attribute in read and not read & {"get_worker_info", "manual_seed", "seed"}
