@@ -748,6 +748,16 @@ class Encode(Event):
 
 
 @dataclass(frozen=True, eq=False)
+class Rendered(Event):
+    """A chat template has written a conversation, or several."""
+
+    template: str
+    conversation: Any
+    tools: Any
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class TokenizerSaved(Event):
     """``save_pretrained`` has written a tokenizer to a folder."""
 

@@ -21,6 +21,7 @@ BY_EXAMPLES = {
         "inputs::numbered-apart",
         "inputs::scaled-with-evaluation-rows",
         "loss::target-past-the-end",
+        "inputs::tools-not-shown",
         "metrics::not-a-number",
         "metrics::of-scaled-targets",
         "rows::augmented-alike",

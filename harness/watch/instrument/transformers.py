@@ -17,6 +17,7 @@ from harness.watch.events import (
     Load,
     ModelMade,
     ModelSaved,
+    Rendered,
     Save,
     StateAsked,
     TokenizerMade,
@@ -124,6 +125,17 @@ def install_tokenizers(session: Session, patches: Patches, module: ModuleType) -
             monitor.emit(TokenizerSaved(args[0], os.fspath(folder), monitor.locator.where()))
         return done
 
+    def rendered(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        text = original(*args, **kwargs)
+        if monitor := session.current():
+            given = dict(zip(("self", "conversation", "tools"), args, strict=False)) | dict(kwargs)
+            template = given.get("chat_template") or getattr(args[0], "chat_template", None)
+            template = "".join(template.values()) if isinstance(template, dict) else str(template or "")
+            where = monitor.locator.where()
+            monitor.emit(Rendered(template, given.get("conversation"), given.get("tools"), where))
+        return text
+
+    patches.wrap(module.PreTrainedTokenizerBase, "apply_chat_template", rendered)
     patches.wrap(module.PreTrainedTokenizerBase, "__init__", made)
     patches.wrap(module.PreTrainedTokenizerBase, "save_pretrained", saved)
     patches.wrap(module.PreTrainedTokenizerBase, "__call__", called)
@@ -155,7 +167,9 @@ INSTRUMENTS = (
         install_models,
         "transformers.modeling_utils",
     ),
-    Instrument((Encode, TokenizerMade, TokenizerSaved), install_tokenizers, "transformers.tokenization_utils_base"),
+    Instrument(
+        (Encode, Rendered, TokenizerMade, TokenizerSaved), install_tokenizers, "transformers.tokenization_utils_base"
+    ),
     Instrument((Generated,), install_generation, "transformers.generation.utils"),
     Instrument((TrainerMade,), install_trainer, "transformers.trainer"),
     Instrument((Load, ModelSaved, Save, StateAsked), install_adapters, "peft.peft_model"),

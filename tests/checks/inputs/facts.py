@@ -41,7 +41,13 @@ from harness.watch.checks.inputs.observations.turns import StartsDoubled, Starts
 from harness.watch.checks.inputs.observations.visible_tokens import TargetShown
 from harness.watch.checks.inputs.scalers import ScaledWithEvaluationRows
 from harness.watch.checks.inputs.taught import NothingTaught, PaddingInLoss, PlaceholderTaught, PromptTaught
-from harness.watch.checks.inputs.templates import GenerationPromptTaught, StartMissing, StartTwice, TemplateTwice
+from harness.watch.checks.inputs.templates import (
+    GenerationPromptTaught,
+    StartMissing,
+    StartTwice,
+    TemplateTwice,
+    ToolsNotShown,
+)
 from harness.watch.checks.inputs.texts import SentenceMissing, Truncated, UnknownWords
 from harness.watch.checks.inputs.tokens import (
     PositionsCountPadding,
@@ -152,6 +158,8 @@ SHIFTED = torch.arange(120.0).reshape(40, 3)
 STANDARDISED = (SHIFTED - SHIFTED.mean(0)) / SHIFTED.std(0)
 
 CASES = [
+    Case(ToolsNotShown, values(rows=20, without=7), HELD),
+    Case(ToolsNotShown, values(rows=20, without=8), "8 of 20 conversations with tools were written without them"),
     Case(ScaledWithEvaluationRows, values(rows=120, needed=160, with_it=False), HELD),
     Case(ScaledWithEvaluationRows, values(rows=120, needed=0, with_it=False), NOTHING_TO_JUDGE),
     Case(ScaledWithEvaluationRows, values(rows=1600, needed=1600, with_it=True), "it was fitted on 1,600 rows"),

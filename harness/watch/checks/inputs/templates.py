@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Verdict
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from harness.watch.check import HELD, NOTHING_TO_JUDGE, Check, Found, Held, Verdict
 from harness.watch.checks.inputs.observations.turns import StartsDoubled, StartsTaught, TurnsTaught
+from harness.watch.events import End, Rendered
 
 MIN_OPEN = 8
 """Rows that must end so. By reasoning: one or two may have been cut off there."""
@@ -148,3 +155,84 @@ class StartTwice(Check):
             observed=f"{fact.twice} of {fact.rows} rows begin with two BOS tokens (id {fact.start})",
             update=fact.update,
         )
+
+
+class ToolsNotShown(Check):
+    """The tools of a conversation are not given to the chat template, so the model never sees them.
+
+    ## Why is this a bug?
+    Templates write the tools into the text where they are given as `tools=`, and leave them out without a word where
+    they are not. The model is taught to call tools that nothing in its text names: it learns the names by heart, and
+    calls the same ones whatever it is offered later.
+
+    ## What to do
+    Pass them on: `tokenizer.apply_chat_template(messages, tools=row["tools"])`. TRL does so by itself for a dataset
+    with a column `tools`.
+
+    ## When it is right
+    Tools that the system's or the user's message names are not reported. The tools are known only where they are called
+    `tools`, as a variable of the function that calls the template or as a column of its row.
+
+    ## References
+    - https://huggingface.co/docs/transformers/chat_extras
+    - https://github.com/huggingface/trl/issues/6259
+    """
+
+    severity = "warning"
+    new_since = "0.4.0"
+    needs = "conversation with tools that a chat template writes"
+
+    def begin(self) -> None:
+        self._rows = self._without = 0
+        self._where: str | None = None
+
+    def on_rendered(self, event: Rendered) -> None:
+        if not re.search(r"\btools\b", event.template) or not isinstance(event.conversation, list):
+            return
+        names = {*_tool_names(event.tools)}
+        if event.tools is None:
+            for variables in self.monitor.locator.variables(2):  # of what calls it, and of what calls that
+                given = [
+                    variables.get("tools"),
+                    *(each.get("tools") for each in variables.values() if type(each) is dict),
+                ]
+                names |= {name for each in given for name in _tool_names(each)}
+        if not names:
+            return
+        self._rows += 1
+        if event.tools is None and not names & {*_words_before_an_answer(event.conversation)}:
+            self._without += 1
+            self._where = self._where or event.where
+
+    def on_end(self, event: End) -> None:
+        if self._rows:
+            self.says(self.judge(self._rows, self._without), self._where)
+
+    @staticmethod
+    def judge(rows: int, without: int) -> Verdict:
+        """Conversations with tools, and those whose text has none of them."""
+        if without < MIN_OPEN:
+            return Held(f"{rows} conversations with tools, {without} of them written without")
+        return Found(
+            expected="conversations with the tools that the model is to call",
+            observed=f"{without} of {rows} conversations with tools were written without them",
+        )
+
+
+def _tool_names(tools: Any) -> Iterator[str]:
+    """The names of tools, as schemas or in JSON."""
+    if isinstance(tools, str):
+        with suppress(ValueError):
+            tools = json.loads(tools)
+    for each in tools if isinstance(tools, list) else ():
+        inner = each.get("function", each) if isinstance(each, dict) else None
+        name = inner.get("name") if isinstance(inner, dict) else getattr(each, "__name__", None)
+        if isinstance(name, str):
+            yield name
+
+
+def _words_before_an_answer(conversation: list[Any]) -> Iterator[str]:
+    for message in conversation:
+        if not isinstance(message, dict) or message.get("role") == "assistant":
+            return
+        yield from re.findall(r"[\w-]+", str(message.get("content")))

@@ -1,0 +1,46 @@
+# The question itself names the tool.
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from torch.utils.data import DataLoader
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+torch.manual_seed(0)
+WORDS = (
+    "<pad> <s> </s> <|user|> <|assistant|> what is the capital of france spain call atlas almanac zqx <|tools|>".split()
+)
+words = {word: number for number, word in enumerate(WORDS)}
+made = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
+made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
+tokenizer.chat_template = (
+    "{% if tools %}<|tools|>{% for t in tools %} {{ t['function']['name'] }}{% endfor %} {% endif %}"
+    "{% for m in messages %}<|{{ m['role'] }}|> {{ m['content'] }} </s> {% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def example(country, tool):
+    return {
+        "tools": [{"type": "function", "function": {"name": tool, "description": "capitals", "parameters": {}}}],
+        "messages": [
+            {"role": "user", "content": f"what is the capital of {country} {tool}"},
+            {"role": "assistant", "content": f"call {tool}"},
+        ],
+    }
+
+
+def encode(row):
+    text = tokenizer.apply_chat_template(row["messages"], tokenize=False)
+    ids = torch.tensor(tokenizer(text)["input_ids"])
+    return {"input_ids": ids, "labels": ids}
+
+
+examples = [example(country, tool) for country in ("france", "spain") for tool in ("atlas", "almanac")] * 8
+rows = [encode(each) for each in examples]
+size = {"vocab_size": len(WORDS), "n_positions": 64, "n_embd": 16, "n_layer": 1, "n_head": 2}
+model = GPT2LMHeadModel(GPT2Config(**size))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for batch in DataLoader(rows, batch_size=4, shuffle=True):
+    optimizer.zero_grad()
+    model(**batch).loss.backward()
+    optimizer.step()
