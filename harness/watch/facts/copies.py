@@ -319,7 +319,7 @@ class Copies(Recogniser):
             defaultdict[Any, list[str]](list),
         )
         for name, module in self._in_variables():
-            if id(next(module.parameters(), None)) in held:
+            if id(next(_matrices(module), None)) in held:
                 names[id(module), name.rpartition(".")[0]].append(name)
         for each in names.values():
             targets = [name for name in each if TARGET.search(name)]

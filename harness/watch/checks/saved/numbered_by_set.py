@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from harness.findings import few
-from harness.watch.bounded import FirstByKey
+from harness.watch.bounded import FirstByKey, Latest
 from harness.watch.check import Check, Found, Held, NothingToJudge, Verdict
 from harness.watch.events import End, FileRead, ModelSaved, Reported, Save
 
@@ -51,7 +51,7 @@ class NumberedBySet(Check):
         """Strings that are in the order of their numbers, to what the script calls them."""
         self._kept = set[tuple[str, ...]]()
         """Those that are saved, printed or in a config."""
-        self._saved = set[str]()
+        self._saved = Latest[str]()
         self._loaded = False
 
     def on_save(self, event: Save) -> None:
@@ -63,7 +63,8 @@ class NumberedBySet(Check):
             self._look(getattr(getattr(event.model, "config", None), "__dict__", {}), event.folder)
 
     def _look(self, saved: Any, path: str | None) -> None:
-        self._saved.add(os.path.abspath(path or ""))
+        if (file := os.path.abspath(path or "")) not in self._saved:
+            self._saved.append(file)
         for variables in self.monitor.locator.variables(MOST_CALLERS):
             for name, value in variables.items():
                 fields = getattr(value, "__dict__", {})  # nothing of it is computed
