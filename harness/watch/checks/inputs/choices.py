@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 
-from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, Verdict
+from harness.watch.check import NOTHING_TO_JUDGE, Check, Found, Held, NothingToJudge, Verdict
 from harness.watch.events import End, Forward
 
 MIN_GROUPS = 16
 """Groups of choices that must have been seen. By reasoning: two questions of a batch may be about the same text."""
 
 MIN_RATIO = 1.2
-"""How many times as much the choices of one group must have in common as those of two. Where they are given with their
-question or text, it is several times as much; where they are mixed up, it is 1 on average."""
+"""How many times as much the choices of one group have in common as those of two, where they are given with a question
+or text that is long beside the answers; where they are mixed up, it is 1 on average."""
 
 
 class ChoicesApart(Check):
@@ -38,7 +39,7 @@ class ChoicesApart(Check):
 
     def begin(self) -> None:
         self._groups = 0
-        self._within, self._between = 0.0, 0.0
+        self._within, self._between, self._squares = 0.0, 0.0, 0.0
         self._where: str | None = None
 
     def on_forward(self, event: Forward) -> None:
@@ -55,22 +56,28 @@ class ChoicesApart(Check):
         self._where = self._where or event.where
         self._groups += len(groups)
         for group, other in zip(groups, [*groups[1:], groups[0]], strict=True):
-            self._within += _in_common(group, [*group[1:], group[0]])
-            self._between += _in_common(group, [*other[1:], other[0]])
+            within = _in_common(group, [*group[1:], group[0]])
+            between = _in_common(group, [*other[1:], other[0]])
+            self._within, self._between = self._within + within, self._between + between
+            self._squares += (within - between) ** 2
 
     def on_end(self, event: End) -> None:
         if self._groups:
-            self.says(self.judge(self._groups, self._within / self._groups, self._between / self._groups), self._where)
+            within, between = self._within / self._groups, self._between / self._groups
+            error = sqrt(max(0.0, self._squares / self._groups - (within - between) ** 2) / self._groups)
+            self.says(self.judge(self._groups, within, between, error), self._where)
 
     @staticmethod
-    def judge(groups: int, within: float, between: float) -> Verdict:
-        """The share of tokens that choices ``within`` a group have in common, and that those of two groups have."""
+    def judge(groups: int, within: float, between: float, error: float) -> Verdict:
+        """The share of tokens that choices ``within`` a group have in common, and that those of two groups have, with
+        the standard error of the difference."""
         if groups < MIN_GROUPS:
             return NOTHING_TO_JUDGE
-        if within >= MIN_RATIO * between and within:
-            return Held(
-                f"in {groups} groups, choices have {within:.0%} in common, and those of two groups {between:.0%}"
-            )
+        in_common = f"in {groups} groups, choices have {within:.0%} in common, and those of two groups {between:.0%}"
+        if within > between + 3 * error:
+            return Held(in_common)
+        if within > between + error or within >= MIN_RATIO * between > 0:
+            return NothingToJudge(f"{in_common}, which may be by chance")
         return Found(
             expected="choices of one group that share their question or context",
             observed=f"in {groups} groups, the choices of a group have {within:.0%} of their tokens in common, and "
