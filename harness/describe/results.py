@@ -254,6 +254,8 @@ class _Saves:
     """Whether the latest has the weights that its model had then; None where that is not known."""
     untouched: bool = False
     """Whether the latest has the weights that the training began with."""
+    told: int = -1
+    """Updates made when that was last told."""
     again: str | None = None
     """What loading it again came to."""
 
@@ -306,7 +308,11 @@ class Saves(Section):
 
     def on_state_saved(self, fact: StateSaved) -> None:
         if (seen := self._saves.get(fact.where)) is not None:
-            seen.current, seen.untouched = fact.saved.current, fact.saved.untouched
+            # One save is told for each model that the state fits; it is of any of them.
+            again = seen.told == fact.at.updates_made
+            seen.current = fact.saved.current or (again and bool(seen.current))
+            seen.untouched = fact.saved.untouched and (seen.untouched or not again)
+            seen.told = fact.at.updates_made
 
     def on_evaluated_saved(self, fact: EvaluatedSaved) -> None:
         self._other_than_evaluated = fact.where if fact.other else None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from weakref import ReferenceType, ref
 
 import torch
@@ -36,9 +34,6 @@ MOST_OF_A_BUILD = 4
 
 FRAMES = 8
 """Number of the user's functions in whose variables a copy's name is looked for."""
-
-TARGET = re.compile(r"(^|[._])target[^.]*$")
-"""Last parts of the names of target networks."""
 
 MIN_UPDATES = 20
 """Updates after which statistics that never moved are no beginning any more."""
@@ -156,8 +151,6 @@ class CopyFound(Fact):
     """What the script calls the copy."""
     shares: bool = False
     """Whether both have parameters of their own that share one memory."""
-    same: bool = False
-    """Whether it is the network itself, which an object of the script's has under two names."""
 
 
 class CopyFollowed(Fact):
@@ -211,8 +204,6 @@ class Copies(Recogniser):
         self._steps += 1
         if self._steps in SEARCHED:
             self._search()
-            for name in self._targets_themselves():
-                self.tell(CopyFound(shown=name, same=True, where=event.where))
         if event.sampled:
             for copy in self._of.get(id(event.optimizer), ()):
                 copy.where = event.where
@@ -311,19 +302,6 @@ class Copies(Recogniser):
                 for key, member in list(getattr(value, "__dict__", {}).items()):
                     if isinstance(member, nn.Module):
                         yield f"{name}.{key}", member
-
-    def _targets_themselves(self) -> Iterator[str]:
-        """Names of target networks that are the network that an optimizer trains, by another name of the same owner."""
-        held, names = (
-            {id(p) for o in list(self.monitor.optimizers) for p in held_by(o)},
-            defaultdict[Any, list[str]](list),
-        )
-        for name, module in self._in_variables():
-            if id(next(_matrices(module), None)) in held:
-                names[id(module), name.rpartition(".")[0]].append(name)
-        for each in names.values():
-            targets = [name for name in each if TARGET.search(name)]
-            yield from targets if len(targets) < len(each) else ()
 
     def _name_of(self, copy: nn.Parameter) -> str:
         """ "target", where a variable, an attribute or a part of a module has that name."""

@@ -87,7 +87,6 @@ CASES = [
     Case(CopyFollowsTooFast, CopyFollowed(weights=[0.99] * 5), "target is set to 0.99 of the network and 0.01 of"),
     Case(CopySharesMemory, CopyFound(), HELD),
     Case(CopySharesMemory, CopyFound(shares=True), "so the copy never lags behind"),
-    Case(CopySharesMemory, CopyFound(same=True), "by another name, and not a copy of it"),
     Case(CopyWithoutBuffers, CopyOver(has_norms=True, follows=True, updates=20), HELD),
     Case(CopyWithoutBuffers, CopyOver(has_norms=True, follows=True, updates=19), NOTHING_TO_JUDGE),
     Case(CopyWithoutBuffers, CopyOver(updates=60, stale="train.py:9"), "the buffers are not copied"),

@@ -92,8 +92,7 @@ class CopySharesMemory(Check):
     Copy the values: `target.data.copy_(online.data)`, or `target.load_state_dict(online.state_dict())`.
 
     ## When it is right
-    One parameter in two modules, such as tied weights, is not reported; only two parameters that share memory are. An
-    object that has one network as a target and by another name gets a warning: you may do without a target network.
+    One parameter in two modules, such as tied weights, is not reported; only two parameters that share memory are.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.copy_.html
@@ -102,9 +101,6 @@ class CopySharesMemory(Check):
     since = "0.3.0"
 
     def judge(self, fact: CopyFound) -> Verdict:
-        if fact.same:
-            observed = f"{fact.shown} is the network that is trained, by another name, and not a copy of it"
-            return Found("a copy with its own memory", observed, may_be_meant=True)
         if not fact.shares:
             return HELD
         return Found(
