@@ -85,8 +85,7 @@ def described(server: Server, source: Source) -> dict[str, Any]:
             return {"failed": done.stderr[-300:]}
         found = json.loads((folder / "found.json").read_text(encoding="utf-8"))
     lines = [{**line, "where": None} for line in found["lines"]]
-    named = [each["check"] for each in found["findings"]]
-    return {"updates": found["updates"], "lines": lines, "found": named, "held": found["held"]}
+    return {"updates": found["updates"], "lines": lines, "found": [each["check"] for each in found["findings"]]}
 
 
 def facts_in(lines: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:

@@ -752,6 +752,7 @@ class Rendered(Event):
     """A chat template has written a conversation, or several."""
 
     template: str
+    """The template, or the templates by their names, as text."""
     conversation: Any
     tools: Any
     where: str | None

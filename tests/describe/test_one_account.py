@@ -270,6 +270,7 @@ def test_a_line_that_no_check_judges_is_seen(monkeypatch: pytest.MonkeyPatch) ->
         "mode::evaluation-with-graph",
     }
     assert set(lost.values()) == {"no evaluation whose rows are known was seen", "no evaluation was seen"}
+    assert account_of(once_at_the_end).contradicted() == lost
 
 
 def every_check(kinds: Sequence[Judged]) -> set[str]:

@@ -688,6 +688,16 @@ def test_what_is_known_of_a_save_is_said() -> None:
     assert _saves({"epoch": 3})["saved.1.what"] == ["a mapping of epoch"]
 
 
+@pytest.mark.parametrize("order", [(True, False), (False, True)])
+def test_a_save_that_fits_several_models_is_of_the_one_that_has_its_weights(order: tuple[bool, bool]) -> None:
+    section = Saves(cast("Any", SimpleNamespace(fact=lambda kind: None, models=())))
+    section.on_save(Save({"weight": torch.zeros(1)}, "train.py:9", "/tmp/a/model.pt"))
+    for current in order:
+        saved = SimpleNamespace(current=current, untouched=not current)
+        section.on_state_saved(StateSaved(saved=cast("Any", saved), where="train.py:9"))
+    assert not any("not the weights" in line.text or "began with" in line.text for line in section.lines())
+
+
 def test_a_model_and_its_tokenizer_in_one_folder_are_one_save() -> None:
     model = nn.Linear(2, 2)
     facts = _saves(

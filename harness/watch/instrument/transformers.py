@@ -128,9 +128,9 @@ def install_tokenizers(session: Session, patches: Patches, module: ModuleType) -
     def rendered(original: Original, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         text = original(*args, **kwargs)
         if monitor := session.current():
-            given = dict(zip(("self", "conversation", "tools"), args, strict=False)) | dict(kwargs)
-            template = given.get("chat_template") or getattr(args[0], "chat_template", None)
-            template = "".join(template.values()) if isinstance(template, dict) else str(template or "")
+            names = ("conversation", "tools", "documents", "chat_template")
+            given = dict(zip(names, args[1:], strict=False)) | dict(kwargs)
+            template = str(given.get("chat_template") or getattr(args[0], "chat_template", None))
             where = monitor.locator.where()
             monitor.emit(Rendered(template, given.get("conversation"), given.get("tools"), where))
         return text

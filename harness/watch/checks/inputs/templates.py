@@ -30,6 +30,9 @@ MIN_TWICE = 8
 MIN_SHARE_TWICE = 0.5
 """Share of the rows that must begin so. What a template or a tokenizer does, it does to all of them."""
 
+LAZY_ROW = "LazyRow"
+"""The class of what Dataset.map gives a function for each row; it is a mapping."""
+
 
 class GenerationPromptTaught(Check):
     """Training rows end with an empty assistant turn, which a generation prompt opens.
@@ -192,11 +195,8 @@ class ToolsNotShown(Check):
         names = {*_tool_names(event.tools)}
         if event.tools is None:
             for variables in self.monitor.locator.variables(2):  # of what calls it, and of what calls that
-                given = [
-                    variables.get("tools"),
-                    *(each.get("tools") for each in variables.values() if type(each) is dict),
-                ]
-                names |= {name for each in given for name in _tool_names(each)}
+                rows = [each for each in variables.values() if type(each) is dict or type(each).__name__ == LAZY_ROW]
+                names |= {name for each in (variables, *rows) for name in _tool_names(each.get("tools"))}
         if not names:
             return
         self._rows += 1

@@ -178,7 +178,7 @@ class NotANumber(Check):
         self._evaluated = True
 
     def on_reported(self, event: Reported) -> None:
-        if not self._evaluated or self._found:
+        if not self._evaluated or self._found or (self.looked and not NAN.search(event.text)):
             return
         for number in numbers_in(NAN.sub(STANDS_FOR, event.text)):
             if kind_of(number.name) in FINITE and not OTHERS.search(number.name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class OfScaledTargets(Check):
     use the targets as they were.
 
     ## When it is right
-    Only scalers of scikit-learn that are fitted on the targets alone are seen. Nothing is reported if the script scales
+    Only scalers of scikit-learn that are fitted on one column are seen. Nothing is reported if the script scales
     anything back, or reads what the scaler has learned. Ignore this warning if an error in standard deviations is what
     you mean, and say so in its name.
 
@@ -58,30 +59,34 @@ class OfScaledTargets(Check):
     needs = "error that is reported of targets that a scaler of scikit-learn has scaled"
 
     def begin(self) -> None:
-        self._fitted = First[tuple[ScalerFitted, set[float]]](4)  # as many as a script has, with the values they make
+        self._fitted = First[tuple[ScalerFitted, np.ndarray]](4)  # as many as a script has, with the values they make
         self._of_targets: ScalerFitted | None = None
+        self._back: bool | None = None
+        """Whether the script scales back, once that was asked."""
 
     def on_scaler_fitted(self, event: ScalerFitted) -> None:
         if event.rows.shape[1] == 1:
-            self._fitted.append((event, set(_single(event.scaler.transform(event.rows)))))
+            self._fitted.append((event, _single(event.scaler.transform(event.rows))))
 
     def on_loss_call(self, event: LossCall) -> None:
         if self._fitted and self._of_targets is None and event.at.sampled and event.target.is_floating_point():
-            targets = set(_single(on_host(event.target.detach()).numpy()))
-            self._of_targets = next(
-                (fitted for fitted, values in self._fitted if 1 < len(targets & values) == len(targets)), None
-            )
+            targets = _single(on_host(event.target.detach()).float().numpy())
+            if len(targets) > 1:
+                among = (fitted for fitted, values in self._fitted if np.isin(targets, values).all())
+                self._of_targets = next(among, None)
 
     def on_number(self, fact: NumberReported) -> None:
         if self._of_targets is None or fact.kind not in IN_UNITS or fact.of_training or self.looked:
             return
         if SAYS_SO.search(fact.name):
             return
+        if self._back is None:
+            self._back = bool(self.monitor.locator.read_names(SCALED_BACK))
         scaler, rows = self._of_targets.scaler, np.asarray(self._of_targets.rows, dtype=float)
-        unit = float(rows.std() / max(float(np.std(scaler.transform(self._of_targets.rows))), 1e-12))
-        back = bool(self.monitor.locator.read_names(SCALED_BACK))
-        if back or fact.formula is not None:  # else it may have been scaled back by hand
-            self.says(self.judge(fact.name, fact.number, type(scaler).__name__, unit, scaled_back=back), fact.where)
+        unit = float(rows.std() / max(float(np.asarray(scaler.transform(self._of_targets.rows)).std()), 1e-12))
+        if self._back or fact.formula is not None:  # else it may have been scaled back by hand
+            verdict = self.judge(fact.name, fact.number, type(scaler).__name__, unit, scaled_back=self._back)
+            self.says(verdict, fact.where)
 
     @staticmethod
     def judge(name: str, number: float, scaler: str, unit: float, *, scaled_back: bool) -> Verdict:
@@ -97,6 +102,6 @@ class OfScaledTargets(Check):
         )
 
 
-def _single(values: np.ndarray) -> list[float]:
-    """Numbers as a model is given them, in single precision."""
-    return np.asarray(values, dtype=np.float32).reshape(-1).tolist()
+def _single(values: Any) -> np.ndarray:
+    """The different numbers, as a model is given them, in single precision."""
+    return np.unique(np.asarray(values, dtype=np.float32))

@@ -97,8 +97,10 @@ class EvaluatedOnTrainingRows(Check):
         if fact.asked and not fact.scored and self._unscored.takes(key):
             for rows in fact.asked:
                 self._unscored.setdefault(key, First()).append(rows)
-        of_rows = "what was computed for each row may choose among rows"
-        self.says(NothingToJudge(of_rows if fact.by_row else "calls that nothing scores are no evaluation"))
+        if fact.by_row:
+            self.says(NothingToJudge("what was computed for each row may choose among rows"))
+        elif not fact.scored:
+            self.says(NothingToJudge("calls that nothing scores are no evaluation"))
         if fact.scored and not fact.by_row and not fact.of_training_loader and self._asked.takes(key):
             self._asked.setdefault(key, _Asked(fact.rows, fact.parts, fact, set())).add(fact)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from torch import nn
@@ -81,17 +81,16 @@ class NumberedBySet(Check):
         self._loaded = self._loaded or (event.path is not None and os.path.abspath(event.path) in self._saved)
 
     def on_end(self, event: End) -> None:
+        asked = {each for each in self._named if each not in self._kept and _are_in_order_of_a_set(each)}
+        code = list(self.monitor.locator.code()) if asked else []  # of a large project it takes seconds
+        places: dict[str, str] = {}
+        for file, nodes in code:
+            places |= {name: f"{file}{line}" for name, line in _numbered_sets(nodes).items() if name not in places}
         for strings, name in self._named.items():
-            where = self._numbers_a_set(name) if strings not in self._kept and _are_in_order_of_a_set(strings) else None
+            where = places.get(name) if strings in asked else None
+            if where is not None and any(_writes(node, name) for _, nodes in code for node in nodes):
+                where = None
             self.says(self.judge(strings, from_set=where is not None, loaded=self._loaded), where)
-
-    def _numbers_a_set(self, name: str) -> str | None:
-        """Where what has a name is numbered in the order of a set; None where it is not, or is written to a file."""
-        code = list(self.monitor.locator.code())
-        if any(_writes(node, name) for _, nodes in code for node in nodes):
-            return None
-        lines = ((file, _numbered_sets(nodes).get(name)) for file, nodes in code)
-        return next((f"{file}{line}" for file, line in lines if line is not None), None)
 
     @staticmethod
     def judge(strings: Collection[str], *, from_set: bool, loaded: bool) -> Verdict:
@@ -120,8 +119,9 @@ def _numbered(value: Any) -> tuple[str, ...]:
 def _within(value: Any, deep: int = MOST_DEEP) -> Iterator[Any]:
     """What a file has, of containers and of models what is in them."""
     value = vars(value) if isinstance(value, nn.Module) else value
-    if isinstance(value, (Mapping, list, tuple)) and deep:
-        inner = [*value.keys(), *value.values()] if isinstance(value, Mapping) else value
+    if isinstance(value, (dict, list, tuple)) and deep:
+        # What a class of the script's own makes of its entries is not asked.
+        inner = [*dict.keys(value), *dict.values(value)] if isinstance(value, dict) else value
         for each in inner[:MOST_VALUES]:
             yield from _within(each, deep - 1)
     else:
